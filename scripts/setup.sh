@@ -1,0 +1,28 @@
+#!/bin/sh
+# Finds a Python that sweeper runs on, and lets scripts/environment.py make .venv with it.
+set -eu
+
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+suits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'
+whole='import ensurepip, venv'
+incomplete=
+
+for name in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+    # A name on the PATH may be a version manager's stub that cannot start, so each is tried.
+    "$name" -c "$suits" >/dev/null 2>&1 || continue
+    if "$name" -c "$whole" >/dev/null 2>&1; then
+        # Bytecode is wanted whatever the caller's shell says: engines import large packages.
+        exec env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH -u PYTHONHOME \
+            "$name" "$here/environment.py" "$@"
+    fi
+    incomplete=$name
+done
+
+if [ -n "$incomplete" ]; then
+    echo "setup: $incomplete cannot make virtual environments (no ensurepip)." >&2
+    echo "  remedy: install the venv package of that Python, for example: apt-get install python3-venv" >&2
+else
+    echo "setup: sweeper needs Python 3.11, 3.12 or 3.13, and none was found on the PATH." >&2
+    echo "  remedy: install one, or name it: make setup PYTHON=/path/to/python3.12" >&2
+fi
+exit 2

@@ -1,0 +1,277 @@
+"""Checks across fields: what types cannot say. Each finds one fault and names the way out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+from urllib.parse import urlparse
+
+from sweeper.config.names import study_name_fault
+from sweeper.config.schema import SweeperConfig
+from sweeper.config.suggest import did_you_mean
+from sweeper.errors import ConfigError
+
+CHOICES = {
+    "model.source": ("auto", "embedded", "local", "hub"),
+    "hardware.kind": ("auto", "cuda", "cpu"),
+    "workload.kind": ("synthetic",),
+    "quality.kind": ("agreement", "none"),
+    "objective.kind": ("frontier", "slo", "point", "metrics"),
+    "sampler.kind": ("auto", "gp", "tpe", "random", "nsgaii", "qmc", "grid"),
+    "select.prefer": ("throughput", "latency", "quality"),
+}
+POSITIVE = (
+    "engine.start_timeout_s",
+    "engine.stop_timeout_s",
+    "load.request_timeout_s",
+    "load.level_timeout_s",
+    "load.requests_per_stream",
+    "load.min_requests",
+    "quality.reference_tokens",
+    "quality.max_prompts",
+    "quality.max_loglik_drop_nats",
+    "quality.request_timeout_s",
+    "tracking.timeout_s",
+    "budget.launches",
+    "budget.minutes",
+    "budget.money",
+    "hardware.device_count",
+    "hardware.memory_gib",
+    "hardware.bandwidth_gbs",
+    "hardware.tflops_bf16",
+    "hardware.price_per_hour",
+    "workload.input_tokens",
+    "workload.output_tokens",
+    "select.slo.ttft_p95_ms",
+    "select.slo.tpot_p95_ms",
+    "select.slo.e2e_p95_ms",
+    "sampler.startup_trials",
+    "export.port",
+)
+NOT_NEGATIVE = (
+    "sampler.seed",
+    "workload.seed",
+    "load.warmup_requests_per_stream",
+    "baseline_retries",
+    "workload.temperature",
+)
+LATENCY = re.compile(r"(ttft|tpot|itl|e2e)_(p50|p90|p95|p99|mean)_ms")
+THROUGHPUT = (
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_gpu",
+    "output_tokens_per_s_per_user",
+    "total_tokens_per_s",
+    "requests_per_s",
+)
+EXAMPLES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", *THROUGHPUT, "agreement")
+URI_SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql", "databricks")
+
+
+def check(cfg: SweeperConfig) -> None:
+    """Run every check. Raises ConfigError for the first fault."""
+    for one in CHECKS:
+        one(cfg)
+
+
+def _get(cfg: SweeperConfig, key: str) -> Any:
+    value: Any = cfg
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _study(cfg: SweeperConfig) -> None:
+    fault = None if cfg.study is None else study_name_fault(cfg.study)
+    if fault:
+        raise ConfigError(
+            f"study={cfg.study}: the name {fault}",
+            "use letters, digits, '.', '_' and '-', for example study=qwen7b-chat; "
+            "the folder for studies is studies_dir=...",
+        )
+    for key in ("studies_dir", "model.name", "space.name", "engine.name"):
+        if not _get(cfg, key).strip():
+            raise ConfigError(f"{key} is empty", f"give it a value: {key}=...")
+
+
+def _choices(cfg: SweeperConfig) -> None:
+    for key, known in CHOICES.items():
+        value = _get(cfg, key)
+        if value not in known:
+            raise ConfigError(
+                f"{key}={value} is not known", did_you_mean(str(value), known, what="values")
+            )
+
+
+def _finite(cfg: SweeperConfig) -> None:
+    for key, value in _numbers(cfg, ""):
+        if not math.isfinite(value):
+            raise ConfigError(f"{key}={value} is not a finite number", f"set a number: {key}=...")
+
+
+def _numbers(section: Any, prefix: str) -> Iterator[tuple[str, float]]:
+    for attribute in dataclasses.fields(section):
+        value, key = getattr(section, attribute.name), f"{prefix}{attribute.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _numbers(value, f"{key}.")
+        elif isinstance(value, float):
+            yield key, value
+
+
+def _ranges(cfg: SweeperConfig) -> None:
+    for key in POSITIVE:
+        value = _get(cfg, key)
+        if value is not None and value <= 0:
+            unlimited = " (null means no limit)" if key.startswith("budget.") else ""
+            raise ConfigError(f"{key}={value} must be above 0", f"set {key}=1 or more{unlimited}")
+    for key in NOT_NEGATIVE:
+        if _get(cfg, key) < 0:
+            raise ConfigError(f"{key}={_get(cfg, key)} is negative", f"set {key}=0 or more")
+
+
+def _budget(cfg: SweeperConfig) -> None:
+    budget = cfg.budget
+    if budget.launches is None and budget.minutes is None and budget.money is None:
+        raise ConfigError(
+            "budget has no limit of any kind", "set budget.launches=20 or budget.minutes=60"
+        )
+    if budget.money is not None and cfg.hardware.price_per_hour is None:
+        raise ConfigError(
+            f"budget.money={budget.money:g} needs a price",
+            "set hardware.price_per_hour=..., the price of one device for an hour",
+        )
+
+
+def _load(cfg: SweeperConfig) -> None:
+    ladder = cfg.load.concurrency
+    remedy = "give levels from low to high, for example load.concurrency=[1,4,8]"
+    if not ladder:
+        raise ConfigError("load.concurrency is empty: no load level to measure", remedy)
+    if any(level < 1 for level in ladder):
+        raise ConfigError(f"load.concurrency={ladder} has a level below 1", remedy)
+    if any(b <= a for a, b in pairwise(ladder)):
+        raise ConfigError(f"load.concurrency={ladder} is not strictly increasing", remedy)
+
+
+def _workload(cfg: SweeperConfig) -> None:
+    work = cfg.workload
+    if work.output_tokens < 2:
+        raise ConfigError(
+            f"workload.output_tokens={work.output_tokens}: time per output token needs two tokens",
+            "set workload.output_tokens=2 or more",
+        )
+    limit = cfg.space.fixed.get("max_model_len")
+    asked = work.input_tokens + work.output_tokens
+    if isinstance(limit, int) and asked > limit:
+        raise ConfigError(
+            f"a request of workload.input_tokens + workload.output_tokens = {asked} tokens does "
+            f"not fit into space.fixed.max_model_len={limit}",
+            f"set space.fixed.max_model_len={asked} or more, or shorten the workload",
+        )
+
+
+def _objective(cfg: SweeperConfig) -> None:
+    objective = cfg.objective
+    level, ladder = objective.concurrency, cfg.load.concurrency
+    if level is not None and level not in ladder:
+        raise ConfigError(
+            f"objective.concurrency={level} is not a level of load.concurrency={ladder}",
+            f"choose one of {ladder}, or add {level} to load.concurrency",
+        )
+    slo = cfg.select.slo
+    if objective.kind == "slo" and not any((slo.ttft_p95_ms, slo.tpot_p95_ms, slo.e2e_p95_ms)):
+        raise ConfigError(
+            "objective=slo needs a latency promise", "set for example select.slo.ttft_p95_ms=500"
+        )
+    if slo.min_quality is not None and not 0 <= slo.min_quality <= 1:
+        raise ConfigError(
+            f"select.slo.min_quality={slo.min_quality} is not a share",
+            "give the least agreement with the reference, between 0 and 1",
+        )
+    _objective_metrics(cfg)
+
+
+def _objective_metrics(cfg: SweeperConfig) -> None:
+    objective = cfg.objective
+    if not LATENCY.fullmatch(objective.latency_metric):
+        raise _unknown_metric("objective.latency_metric", objective.latency_metric)
+    if objective.throughput_metric not in THROUGHPUT:
+        raise _unknown_metric("objective.throughput_metric", objective.throughput_metric)
+    if objective.kind != "metrics":
+        return
+    if not objective.metrics:
+        raise ConfigError(
+            "objective.metrics is empty",
+            "name what to search for: 'objective.metrics=[+output_tokens_per_s,-ttft_p95_ms]'",
+        )
+    for signed in objective.metrics:
+        _signed_metric(signed)
+
+
+def _signed_metric(signed: str) -> None:
+    if signed[:1] not in ("+", "-"):
+        raise ConfigError(
+            f"objective.metrics: {signed} has no sign",
+            f"write +{signed} if more is better, -{signed} if less is",
+        )
+    name = signed[1:]
+    if not (LATENCY.fullmatch(name) or name in THROUGHPUT or name in EXAMPLES):
+        raise _unknown_metric("objective.metrics", name)
+
+
+def _unknown_metric(key: str, name: str) -> ConfigError:
+    return ConfigError(
+        f"{key}: there is no metric {name}", did_you_mean(name, EXAMPLES, what="metrics")
+    )
+
+
+def _hardware(cfg: SweeperConfig) -> None:
+    capability = cfg.hardware.compute_capability
+    if capability is not None and (len(capability) != 2 or min(capability) < 0):
+        raise ConfigError(
+            f"hardware.compute_capability={capability} is not [major, minor]",
+            "for example hardware.compute_capability=[9,0]",
+        )
+    if cfg.hardware.kind == "cuda" and cfg.hardware.memory_gib is None:
+        raise ConfigError(
+            f"hardware={cfg.hardware.name} describes a GPU without its memory",
+            "set hardware.memory_gib=..., or hardware=auto for this machine",
+        )
+
+
+def _tracking(cfg: SweeperConfig) -> None:
+    uri = cfg.tracking.uri
+    if uri is None:
+        return
+    scheme = urlparse(uri).scheme.split("+")[0]
+    if scheme not in URI_SCHEMES:
+        raise ConfigError(
+            f"tracking.uri={uri} is not a tracking store that MLflow still writes to",
+            "give a database or a server: sqlite:////abs/path/mlflow.db or http://host:5000; "
+            "null keeps it under studies_dir",
+        )
+
+
+def _export(cfg: SweeperConfig) -> None:
+    if cfg.export.port > 65535:
+        raise ConfigError(f"export.port={cfg.export.port} is not a port", "set export.port=8000")
+    if not cfg.export.targets:
+        raise ConfigError("export.targets is empty", "set for example export.targets=[vllm]")
+
+
+CHECKS: tuple[Callable[[SweeperConfig], None], ...] = (
+    _study,
+    _choices,
+    _finite,
+    _ranges,
+    _budget,
+    _load,
+    _workload,
+    _objective,
+    _hardware,
+    _tracking,
+    _export,
+)

@@ -1,0 +1,89 @@
+"""Edits of the search space on the command line: `space.parameters.NAME…` and `space.fixed.NAME`.
+
+They are carried out here, after composition, and not by Hydra: a parameter's name may hold a dot
+(`env.OMP_NUM_THREADS`), a list of choices replaces a range instead of being merged into it, and
+what is fixed is no longer searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sweeper.config.overrides import SPACE_EDITS, Override
+from sweeper.config.schema import SpaceConfig
+from sweeper.config.suggest import did_you_mean
+from sweeper.errors import ConfigError
+
+
+def edit_space(space: SpaceConfig, overrides: list[Override]) -> None:
+    """Carry out the edits in order, then drop shipped seeds that they contradict. In place.
+
+    Seeds that the user gave are left alone: `parse_space` checks those.
+    """
+    touched = {_edit(space, item) for item in overrides if item.key.startswith(SPACE_EDITS)}
+    if touched and not any(item.key == "space.seeds" for item in overrides):
+        space.seeds = [seed for seed in space.seeds if not _contradicts(seed, touched, space)]
+
+
+def _edit(space: SpaceConfig, item: Override) -> str:
+    """One edit; returns the parameter's name."""
+    _, place, *rest = item.key.split(".")
+    name, inner = _split_name(rest)
+    target = space.parameters if place == "parameters" else space.fixed
+    other = space.fixed if place == "parameters" else space.parameters
+    if item.delete:
+        _remove(target, place, name, item)
+        if (
+            place == "parameters"
+        ):  # conditions on it still hold: it is fixed at the engine's default
+            other.setdefault(name, "default")
+    elif inner:
+        target[name] = _with(target.get(name), inner, item.value)
+        other.pop(name, None)
+    else:
+        target[name] = item.value
+        other.pop(name, None)
+    return name
+
+
+def _split_name(parts: list[str]) -> tuple[str, list[str]]:
+    """`[env, X, choices]` → (`env.X`, `[choices]`)."""
+    count = 2 if parts[0] in ("flag", "env") else 1
+    return ".".join(parts[:count]), parts[count:]
+
+
+def _remove(target: dict[str, Any], place: str, name: str, item: Override) -> None:
+    if name not in target:
+        raise ConfigError(
+            f"~{item.key}: space.{place} has no {name}",
+            did_you_mean(name, target, what=f"space.{place}"),
+        )
+    del target[name]
+
+
+def _with(form: Any, inner: list[str], value: Any) -> dict[str, Any]:
+    """`form` with the value at a path inside; a plain list counts as its choices."""
+    changed = dict(form) if isinstance(form, Mapping) else {}
+    if isinstance(form, list):
+        changed = {"choices": form}
+    changed[inner[0]] = value if len(inner) == 1 else _with(changed.get(inner[0]), inner[1:], value)
+    return changed
+
+
+def _contradicts(seed: Any, touched: set[str], space: SpaceConfig) -> bool:
+    if not isinstance(seed, Mapping):
+        return False
+    return any(name in touched and not _allows(space, name, seed[name]) for name in seed)
+
+
+def _allows(space: SpaceConfig, name: str, value: Any) -> bool:
+    if name not in space.parameters:
+        return False
+    form = space.parameters[name]
+    choices = form.get("choices") if isinstance(form, Mapping) else form
+    if isinstance(choices, list):
+        return value in choices
+    ends = [form.get(end) for end in ("low", "high")] if isinstance(form, Mapping) else []
+    numbers = [number for number in (*ends, value) if isinstance(number, (int, float))]
+    return len(numbers) < 3 or numbers[0] <= numbers[2] <= numbers[1]

@@ -1,0 +1,68 @@
+"""A group given as the user's own YAML file: `space=my_space.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sweeper.config.fields import find, hints
+from sweeper.config.values import check_value
+from sweeper.errors import ConfigError
+
+
+def is_file_option(option: str) -> bool:
+    """True if a group's option is a file's path rather than a name."""
+    return option.endswith((".yaml", ".yml"))
+
+
+def read_group_file(group: str, option: str) -> dict[str, Any]:
+    """Content of a group's file, checked against the schema; `name` defaults to the file's.
+
+    Raises:
+        ConfigError: missing, not YAML, or with a key or value that the group does not take.
+    """
+    path = Path(option).expanduser()
+    data = _load(group, path)
+    if not isinstance(data, dict):
+        raise ConfigError(
+            f"{group}={option}: the file holds {_what(data)}, not a mapping",
+            f"write the keys of the group, one a line: {', '.join(_keys(group))}",
+        )
+    if set(data) == {group}:  # a file that repeats the group's name on top is meant the same
+        data = data[group] or {}
+    for name, value in data.items():
+        check_value(f"{group}.{name}", value, where=str(path))
+    return {"name": path.stem, **data}
+
+
+def _load(group: str, path: Path) -> Any:
+    import yaml
+
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ConfigError(
+            f"{group}={path}: the file {what}",
+            f"give the path of a YAML file (looked up from {Path.cwd()})",
+        )
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{group}={path}: {error.strerror}", "make the file readable") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{group}={path}: not a text file", "save it as UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark else ""
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise ConfigError(
+            f"{group}={path}: not valid YAML{line}: {problem}", "correct the file there"
+        ) from error
+
+
+def _keys(group: str) -> list[str]:
+    field = find(group)
+    return sorted(hints(field.annotation)) if field else []
+
+
+def _what(data: Any) -> str:
+    return "nothing" if data is None else f"a {type(data).__name__}"

@@ -1,0 +1,96 @@
+"""What makes a study the same study, and what differs between two."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sweeper.config.schema import SweeperConfig
+
+ABSENT = "absent"
+_COSMETIC = {"name"}
+_PATIENCE = {"request_timeout_s", "level_timeout_s"}
+_VOLATILE = {"free_memory_gib", "free_memory_bytes", "detected"}
+
+
+def study_identity(
+    cfg: SweeperConfig, *, model: dict[str, Any], engine: dict[str, Any], hardware: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything that decides whether two trials may stand in one study.
+
+    Names of options, time limits, budget, sampler and seeds are left out: they change what is tried
+    or how long one waits, not what a number means.
+
+    Args:
+        cfg: the composed configuration.
+        model: what was resolved (name, revision, digest …).
+        engine: name, version, device …
+        hardware: the machine; what varies from minute to minute is dropped.
+
+    Returns:
+        Nested mapping of plain JSON values.
+    """
+    hidden = _COSMETIC | _PATIENCE
+    identity = {
+        "model": model,
+        "model_options": {
+            "dtype": cfg.model.dtype,
+            "checkpoints": cfg.model.checkpoints,
+            "draft_model": cfg.model.draft_model,
+            "eagle_model": cfg.model.eagle_model,
+        },
+        "space": {
+            "fixed": cfg.space.fixed,
+            "parameters": {name: _short(form) for name, form in cfg.space.parameters.items()},
+        },
+        "objective": _without(asdict(cfg.objective), hidden),
+        "slo": asdict(cfg.select.slo) if cfg.objective.kind == "slo" else {},
+        "workload": _without(asdict(cfg.workload), hidden),
+        "load": _without(asdict(cfg.load), hidden),
+        "quality": _without(asdict(cfg.quality), hidden),
+        "engine": {**engine, "args": cfg.engine.args, "env": cfg.engine.env},
+        "engine_options": cfg.engine.options,
+        "hardware": _without(hardware, _VOLATILE),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
+    return plain
+
+
+def identity_hash(identity: Mapping[str, Any]) -> str:
+    """12 hex digits that do not depend on the order of keys."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """One line a difference, ``space.parameters.block_size: [16, 32] → absent``."""
+    return list(_differ(old, new, ""))
+
+
+def _differ(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> list[str]:
+    lines: list[str] = []
+    for key in sorted({*old, *new}):
+        before, after = old.get(key, ABSENT), new.get(key, ABSENT)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            lines += _differ(before, after, f"{prefix}{key}.")
+        elif before != after or (key in old) != (key in new):
+            lines.append(f"{prefix}{key}: {_show(before)} → {_show(after)}")
+    return lines
+
+
+def _show(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(form: Any) -> Any:
+    """A parameter that only lists choices, as that list."""
+    if isinstance(form, Mapping) and set(form) == {"choices"}:
+        return form["choices"]
+    return form
+
+
+def _without(data: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in names}

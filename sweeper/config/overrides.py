@@ -1,0 +1,199 @@
+"""Overrides as a user types them → overrides that Hydra composes, each checked on the way.
+
+Every fault is found here, one override at a time, because here the key is known and the message can
+name it; Hydra's own errors speak of structs and tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sweeper.config.fields import find
+from sweeper.config.files import is_file_option
+from sweeper.config.location import groups, options
+from sweeper.config.suggest import did_you_mean, nearest
+from sweeper.config.values import check_value, show, unknown_key
+from sweeper.errors import ConfigError
+
+SPACE_EDITS = ("space.parameters.", "space.fixed.")
+"""Keys whose edits are carried out by `sweeper.config.edits`, not by Hydra."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """One override, understood.
+
+    Attributes:
+        key: group or dotted key.
+        value: plain value; for a group the option's name or file.
+        group: True if it chooses a group's option.
+        delete: True for ``~key``.
+        text: what Hydra is given; empty if nothing.
+    """
+
+    key: str
+    value: Any
+    group: bool
+    delete: bool
+    text: str
+
+
+def read_overrides(texts: list[str]) -> list[Override]:
+    """Parse and check overrides against groups and schema.
+
+    Raises:
+        ConfigError: the first one that is wrong, with the nearest valid name.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parser = OverridesParser.create()
+    read = [_read(parser, text.strip()) for text in texts]
+    _refuse_two_options(read)
+    return read
+
+
+def _refuse_two_options(read: list[Override]) -> None:
+    chosen: dict[str, str] = {}
+    for override in read:
+        if override.group and chosen.setdefault(override.key, override.value) != override.value:
+            first = chosen[override.key]
+            raise ConfigError(
+                f"{override.key} is given twice: {first} and {override.value}",
+                f"keep one: {override.key}={first} or {override.key}={override.value}",
+            )
+
+
+def _read(parser: Any, text: str) -> Override:
+    parsed = _parse(parser, text)
+    key = str(parsed.key_or_group)
+    body = text.lstrip("+")
+    if parsed.package is not None:
+        raise ConfigError(f"{text}: '@' is not used here", f"write {key}=OPTION")
+    if text.startswith("~"):
+        return _read_deletion(key, text)
+    if parsed.is_sweep_override():
+        raise _sweep(key, text)
+    if "." not in key and key in groups():
+        return _read_group(key, _plain(parsed.value()), body)
+    value = _plain(parsed.value())
+    check_value(key, value)
+    field = find(key)
+    # Free keys below `engine.args` and the like do not exist yet: `++` sets them either way.
+    inside = field is not None and field.kind == "inside"
+    text = "" if key.startswith(SPACE_EDITS) else f"++{body}" if inside else body
+    return Override(key, value, group=False, delete=False, text=text)
+
+
+def _parse(parser: Any, text: str) -> Any:
+    from hydra.errors import HydraException
+
+    _check_shape(text)
+    try:
+        return parser.parse_override(text)
+    except HydraException as error:
+        key, _, value = text.partition("=")
+        raise ConfigError(f"cannot read {text}: {_fault(value)}", _quote(key, value)) from error
+
+
+def _check_shape(text: str) -> None:
+    """``key=value`` with a plain key; what the shell or old habits make of it is named."""
+    key, equals, _ = text.partition("=")
+    bare = key.lstrip("+~-")
+    if key.startswith("-"):
+        raise ConfigError(f"cannot read {text}: settings have no dashes", _remedy_no_equals(bare))
+    if not equals and not text.startswith("~"):
+        raise ConfigError(f"cannot read '{text}': there is no '='", _remedy_no_equals(bare))
+    if not re.fullmatch(r"[A-Za-z0-9_.@/$-]+", bare):
+        what = f"'{bare}' is not a key" if bare else "there is no key before '='"
+        raise ConfigError(f"cannot read '{text}': {what}", _remedy_no_equals(bare))
+
+
+def _remedy_no_equals(word: str) -> str:
+    if word in groups():
+        return f"write {word}=OPTION, options: {', '.join(options(word))}"
+    if find(word) is not None:
+        return f"write {word}=VALUE"
+    return "settings are written key=value, for example budget.launches=10"
+
+
+def _fault(value: str) -> str:
+    """What is unbalanced, in words; else that the text needs quotes."""
+    for opening, closing in ("[]", "{}", "()"):
+        if value.count(opening) != value.count(closing):
+            lacks = closing if value.count(opening) > value.count(closing) else opening
+            return f"a '{lacks}' is missing"
+    for quote in ("'", '"'):
+        if value.count(quote) % 2:
+            return f"a {quote} is not closed"
+    return "its value has characters that need quotes"
+
+
+def _quote(key: str, value: str) -> str:
+    if value[:1] in "[{":
+        return "lists are written [a,b], mappings {a:1,b:2}, with one quote pair around the whole"
+    bare = value.strip("'\"")
+    return f"quote the value within the shell's quotes: '{key}=\"{bare}\"'"
+
+
+def _sweep(key: str, text: str) -> ConfigError:
+    value = text.partition("=")[2]
+    remedy = f"write a list, '{key}=[{value}]', or one value (what is searched: space.parameters)"
+    if key in groups():
+        remedy = f"one study has one: {key}={value.partition(',')[0]}"
+    return ConfigError(f"{text}: several values at once are not taken here", remedy)
+
+
+def _read_deletion(key: str, text: str) -> Override:
+    field = find(key)
+    if key in groups():
+        raise ConfigError(
+            f"{text}: a group cannot be left out",
+            f"choose an option, {key}=OPTION: {', '.join(options(key))}",
+        )
+    if field is None:
+        raise unknown_key(key)
+    if field.kind != "inside":
+        raise ConfigError(f"{text}: this key cannot be removed", f"set it: {key}=null")
+    hydra_text = "" if key.startswith(SPACE_EDITS) else text
+    return Override(key, None, group=False, delete=True, text=hydra_text)
+
+
+def _read_group(group: str, value: Any, body: str) -> Override:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise ConfigError(
+            f"{group} takes the name of an option or a YAML file, not {show(value)}",
+            f"options: {', '.join(options(group))}; single values: {group}.KEY=VALUE",
+        )
+    option = str(value)
+    if is_file_option(option) and group != "profile":
+        return Override(group, option, group=True, delete=False, text="")
+    if option not in options(group):
+        raise _unknown_option(group, option)
+    return Override(group, option, group=True, delete=False, text=body)
+
+
+def _unknown_option(group: str, option: str) -> ConfigError:
+    known = options(group)
+    remedy = did_you_mean(option, known, what="options")
+    if group == "model" and "/" in option:
+        remedy = f"write model.path={option}; {remedy}"
+    elif group == "model":
+        remedy += "; any other model: model.path=FOLDER_OR_HUB_ID"
+    elif nearest(option, known) is None:
+        remedy += f"; your own: {group}=FILE.yaml"
+    return ConfigError(f"{group}={option}: the group {group} has no option '{option}'", remedy)
+
+
+def _plain(value: Any) -> Any:
+    """Hydra's parsed value without its quoting wrappers."""
+    from hydra.core.override_parser.types import QuotedString
+
+    if isinstance(value, QuotedString):
+        return value.text
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {_plain(name): _plain(item) for name, item in value.items()}
+    return value

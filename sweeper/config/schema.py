@@ -1,0 +1,228 @@
+"""The typed shape of the configuration: one dataclass a group, units in the names.
+
+Hydra composes `conf/` over these classes, so a wrong key or type is refused before anything
+starts.
+Fields whose inside is free by nature (engine flags, space parameters) are plain dictionaries and
+are checked by the room that reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class ModelConfig:
+    """Which model is served. `path` is a local folder or a hub id; None means embedded."""
+
+    name: str = "smollm2"
+    path: str | None = None
+    source: str = "auto"
+    """auto | embedded | local | hub"""
+    revision: str | None = None
+    licence: str | None = None
+    trust_remote_code: bool = False
+    dtype: str | None = None
+    """Precision given to the engine in every deployment; None leaves the engine's own choice."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """config.json's fields, for arithmetic without the model at hand (`estimate` offline)."""
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    """Published quantized checkpoints: value of `quantization` → path or hub id."""
+    draft_model: str | None = None
+    """Path or hub id used by `speculative=draft_model`."""
+    draft_facts: dict[str, Any] = field(default_factory=dict)
+    """The draft model's config.json fields, for the vocabulary check."""
+    eagle_model: str | None = None
+    """Path or hub id used by `speculative=eagle`."""
+
+
+@dataclass
+class HardwareConfig:
+    """`kind: auto` reads this machine; anything else describes one that is not at hand."""
+
+    name: str = "auto"
+    kind: str = "auto"
+    """auto | cuda | cpu"""
+    device_count: int | None = None
+    """Devices the study may use; None means all that are visible."""
+    memory_gib: float | None = None
+    compute_capability: list[int] | None = None
+    bandwidth_gbs: float | None = None
+    tflops_bf16: float | None = None
+    price_per_hour: float | None = None
+    """Price of one device for one hour, in `currency`."""
+    currency: str = "USD"
+
+
+@dataclass
+class EngineConfig:
+    """How the engine is started, whatever the deployment."""
+
+    name: str = "vllm"
+    python: str | None = None
+    """Interpreter the engine is installed in; None means the tuner's own."""
+    args: dict[str, Any] = field(default_factory=dict)
+    """Engine flags for every launch, baseline included; underscores for hyphens."""
+    env: dict[str, str] = field(default_factory=dict)
+    start_timeout_s: float | None = None
+    """None scales with the model's size."""
+    stop_timeout_s: float = 30.0
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of one engine variant only (the mock's dials, say)."""
+
+
+@dataclass
+class SpaceConfig:
+    """What is searched. See `sweeper.space` for the form of `parameters`."""
+
+    name: str = "cpu"
+    fixed: dict[str, Any] = field(default_factory=dict)
+    """Parameters with one value in every deployment, baseline included."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seeds: list[Any] = field(default_factory=list)
+    """Deployments tried right after the baseline, each a mapping of parameter to value."""
+
+
+@dataclass
+class WorkloadConfig:
+    """What each request asks for, in tokens."""
+
+    name: str = "synthetic"
+    kind: str = "synthetic"
+    input_tokens: int = 512
+    output_tokens: int = 128
+    seed: int = 1
+    temperature: float = 0.0
+    ignore_eos: bool = True
+
+
+@dataclass
+class LoadConfig:
+    """How hard the server is driven: a ladder of closed-loop levels on one launch."""
+
+    name: str = "closed"
+    concurrency: list[int] = field(default_factory=lambda: [1, 8, 32])
+    requests_per_stream: int = 4
+    min_requests: int = 8
+    warmup_requests_per_stream: int = 1
+    request_timeout_s: float = 300.0
+    level_timeout_s: float = 1800.0
+
+
+@dataclass
+class QualityConfig:
+    """How the output of a deployment is judged against the reference."""
+
+    name: str = "agreement"
+    kind: str = "agreement"
+    """agreement | none"""
+    reference_tokens: int = 64
+    """Greedy tokens the reference writes for each prompt of the suite."""
+    max_prompts: int | None = None
+    max_loglik_drop_nats: float = 0.2
+    """Floor: mean log-likelihood of the reference text may fall by this much a token."""
+    request_timeout_s: float = 300.0
+
+
+@dataclass
+class ObjectiveConfig:
+    """What the sampler is told of a launch (all metrics are recorded whatever this says)."""
+
+    name: str = "frontier"
+    kind: str = "frontier"
+    """frontier | slo | point | metrics"""
+    concurrency: int | None = None
+    """Load level of `point` and `metrics`; None means the ladder's highest."""
+    latency_metric: str = "e2e_p95_ms"
+    throughput_metric: str = "output_tokens_per_s_per_gpu"
+    metrics: list[str] = field(default_factory=list)
+    """For `metrics`: names with a sign, for example [+output_tokens_per_s, -ttft_p95_ms]."""
+
+
+@dataclass
+class SamplerConfig:
+    name: str = "auto"
+    kind: str = "auto"
+    """auto | gp | tpe | random | nsgaii | qmc | grid"""
+    seed: int = 1
+    startup_trials: int = 5
+
+
+@dataclass
+class BudgetConfig:
+    """Whichever is reached first ends the study. None means no limit of that kind."""
+
+    name: str = "default"
+    launches: int | None = 20
+    minutes: float | None = None
+    money: float | None = None
+    """In `hardware.currency`; needs `hardware.price_per_hour`."""
+
+
+@dataclass
+class TrackingConfig:
+    name: str = "mlflow"
+    enabled: bool = True
+    uri: str | None = None
+    """MLflow tracking URI; None means a SQLite file under `studies_dir`."""
+    experiment: str = "sweeper"
+    timeout_s: float = 10.0
+
+
+@dataclass
+class SloConfig:
+    """Latency promises at P95, in milliseconds; None means none."""
+
+    ttft_p95_ms: float | None = None
+    tpot_p95_ms: float | None = None
+    e2e_p95_ms: float | None = None
+    min_quality: float | None = None
+
+
+@dataclass
+class SelectConfig:
+    name: str = "default"
+    slo: SloConfig = field(default_factory=SloConfig)
+    prefer: str = "throughput"
+    """throughput | latency | quality, used among the points that keep the SLO."""
+
+
+@dataclass
+class ExportConfig:
+    name: str = "default"
+    targets: list[str] = field(default_factory=lambda: ["vllm"])
+    host: str = "0.0.0.0"
+    port: int = 8000
+
+
+@dataclass
+class LauncherConfig:
+    name: str = "local"
+    kind: str = "local"
+
+
+@dataclass
+class SweeperConfig:
+    """The whole configuration of a study."""
+
+    study: str | None = None
+    """Name of the study; None is derived from model, space and engine."""
+    studies_dir: str = "studies"
+    cache_dir: str | None = None
+    """Converted models and engine caches; None means the user's cache folder."""
+    baseline_retries: int = 1
+    model: ModelConfig = field(default_factory=ModelConfig)
+    hardware: HardwareConfig = field(default_factory=HardwareConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    space: SpaceConfig = field(default_factory=SpaceConfig)
+    workload: WorkloadConfig = field(default_factory=WorkloadConfig)
+    load: LoadConfig = field(default_factory=LoadConfig)
+    quality: QualityConfig = field(default_factory=QualityConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    select: SelectConfig = field(default_factory=SelectConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)
+    launcher: LauncherConfig = field(default_factory=LauncherConfig)

@@ -1,0 +1,77 @@
+"""`study.yaml`: the resolved configuration and the identity a study was started with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sweeper.config.checks import check
+from sweeper.config.schema import SweeperConfig
+from sweeper.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """Content of `study.yaml`."""
+
+    config: dict[str, Any]
+    identity: dict[str, Any]
+
+
+def study_text(cfg: SweeperConfig, identity: dict[str, Any]) -> str:
+    """Render `study.yaml`."""
+    from dataclasses import asdict
+
+    import yaml
+
+    return yaml.safe_dump(
+        {"identity": identity, "config": asdict(cfg)}, sort_keys=False, allow_unicode=True
+    )
+
+
+def read_study(path: Path) -> StoredStudy:
+    """Read `study.yaml`.
+
+    Raises:
+        ConfigError: it cannot be read, or is not what this version writes.
+    """
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return StoredStudy(dict(data["config"]), dict(data["identity"]))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{path} cannot be read: {type(error).__name__}: {error}",
+            "restore it from a backup, or start a new study with study=NEW_NAME",
+        ) from error
+
+
+def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig:
+    """Rebuild the configuration of a stored study, with `key=value` overrides on top.
+
+    Raises:
+        ConfigError: an override names no setting or has the wrong type, or the stored
+            configuration comes from a version with other settings.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        base = OmegaConf.structured(SweeperConfig)
+        merged = OmegaConf.merge(
+            base, OmegaConf.create(stored.config), OmegaConf.from_dotlist(list(overrides))
+        )
+        cfg = OmegaConf.to_object(merged)
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(
+            f"an override does not fit this study: {first_line}",
+            "settings are written key=value; `python -m sweeper --cfg` lists them all",
+        ) from error
+    if not isinstance(cfg, SweeperConfig):
+        raise ConfigError("study.yaml holds no configuration", "start a new study")
+    check(cfg)
+    return cfg

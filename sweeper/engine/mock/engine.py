@@ -1,0 +1,100 @@
+"""The `mock` engine: a stub server with dialled speed, memory and faults.
+
+It goes through the same launch, readiness, load and stop as a real engine, in a second or two on
+any machine. Its numbers are predicted: they describe the dials, not a device.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sweeper
+from sweeper.config.schema import EngineConfig
+from sweeper.engine.local_http import Endpoint
+from sweeper.engine.mock.options import mock_options
+from sweeper.engine.mock.server import API_KEY_VARIABLE
+from sweeper.engine.ports import LOOPBACK
+from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
+from sweeper.engine.served import Command, ServedEngine
+from sweeper.engine.vllm import effective, flags, log_facts
+from sweeper.engine.vllm.diagnosis import diagnose_vllm
+from sweeper.verdicts import Diagnosis, Phase
+
+MOCK_VERSION = "1"
+SERVER_MODULE = "sweeper.engine.mock.server"
+
+
+class MockEngine(ServedEngine):
+    """A stub that words its log and its answers like vLLM.
+
+    Args:
+        cfg: `engine.options` are the dials, see `sweeper.engine.mock.options`; `engine.args` count
+            as parameters of every deployment.
+        cache_dir: not used.
+
+    Raises:
+        ConfigError: a dial that does not exist, or a value of another type.
+    """
+
+    name = "mock"
+    predicted = True
+
+    def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
+        super().__init__(cfg, cache_dir=cache_dir)
+        mock_options(cfg.options)
+        self._args = flags.engine_flags(cfg.args)
+
+    def facts(self) -> EngineFacts:
+        """The mock is always installed, and its numbers are always predicted."""
+        return EngineFacts(
+            name="mock",
+            version=MOCK_VERSION,
+            distribution="sweeper",
+            device="cpu",
+            predicted=True,
+            details={"python": platform.python_version()},
+        )
+
+    def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
+        """Explain a failed launch from its log. Pure."""
+        return diagnose_vllm(log_text, phase, exit_code)
+
+    def start_command(
+        self, parameters: Mapping[str, ParameterValue], model_path: str
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The flags that vLLM would take for the deployment."""
+        asked, env = flags.deployment_flags(parameters)
+        return {"model": model_path, **self._args, **asked}, {**self.cfg.env, **env}
+
+    def command(self, request: LaunchRequest, endpoint: Endpoint) -> Command:
+        """The server's module in the tuner's own interpreter, settings in a file of the launch."""
+        given = {**self._args, **request.parameters}
+        parameters = {k: v for k, v in given.items() if not flags.is_left_out(k, v)}
+        settings = request.run_dir / "mock.json"
+        note = {
+            "served_name": request.served_name,
+            "parameters": parameters,
+            "options": self.cfg.options,
+        }
+        settings.write_text(json.dumps(note, indent=2) + "\n")
+        argv = [sys.executable, "-m", SERVER_MODULE, "--host", LOOPBACK]
+        argv += ["--port", str(endpoint.port), "--settings", str(settings.resolve())]
+        env = {
+            **self.cfg.env,
+            "PYTHONPATH": str(Path(sweeper.__file__).resolve().parent.parent),
+            API_KEY_VARIABLE: endpoint.api_key,
+        }
+        return Command(tuple(argv), env, parameters)
+
+    def effective_args(self, endpoint: Endpoint, log_text: str) -> dict[str, Any]:
+        """Arguments in effect, as the stub tells them."""
+        return effective.read_back(endpoint, log_text, server_info=True)
+
+    def learnt(self, log_text: str) -> dict[str, float | int | str]:
+        """Memory, KV-cache size and times of the start."""
+        return log_facts.learn(log_text)

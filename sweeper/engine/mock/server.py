@@ -1,0 +1,140 @@
+"""An OpenAI-compatible stub with dialled speed, memory and faults, run as a process of its own.
+
+    python -m sweeper.engine.mock.server --port 8000 --settings settings.json
+
+The settings are a JSON object: `served_name`, `parameters` (the deployment) and `options`
+(see `sweeper.engine.mock.options`). The API key comes through the environment, as for vLLM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sweeper.engine.mock import telling
+from sweeper.engine.mock.completions import Completions, bad_request
+from sweeper.engine.mock.faults import Faults
+from sweeper.engine.mock.httpd import Request, Response, as_json, serve
+from sweeper.engine.mock.language import language_of
+from sweeper.engine.mock.machine import Machine, quantization_bits
+from sweeper.engine.mock.options import mock_options, read_fault
+from sweeper.engine.mock.scheduler import Scheduler
+
+API_KEY_VARIABLE = "VLLM_API_KEY"
+
+
+class MockServer:
+    """The endpoints of one deployment."""
+
+    def __init__(self, machine: Machine, faults: Faults, served_name: str, api_key: str) -> None:
+        language = language_of(
+            machine.options.vocab_size,
+            quantization_bits(machine.quantization),
+            machine.quantization,
+            machine.kv_cache_dtype,
+            machine.options.quality_loss,
+        )
+        self.scheduler = Scheduler(machine, language)
+        self.completions = Completions(self.scheduler, faults, served_name)
+        self.served_name = served_name
+        self._api_key = api_key
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request. Only `/v1` asks for the key, as vLLM does."""
+        authorised = request.headers.get("authorization") == f"Bearer {self._api_key}"
+        if request.path.startswith("/v1") and self._api_key and not authorised:
+            return as_json({"error": "Unauthorized"}, 401)
+        if request.method == "GET":
+            return self._get(request.path)
+        try:
+            body = request.json()
+        except ValueError as problem:
+            return bad_request(f"the body is no JSON: {problem}")
+        return await self._post(request.path, body)
+
+    def _get(self, path: str) -> Response:
+        machine = self.scheduler.machine
+        if path == "/health":
+            return Response()
+        if path == "/v1/models":
+            model = {
+                "id": self.served_name,
+                "object": "model",
+                "owned_by": "mock",
+                "max_model_len": machine.max_model_len,
+            }
+            return as_json({"object": "list", "data": [model]})
+        if path == "/metrics":
+            text = telling.metrics(self.scheduler, self.served_name)
+            return Response(body=text.encode(), content_type="text/plain; version=0.0.4")
+        if path == "/server_info":
+            return as_json(telling.server_info(machine))
+        return as_json({"detail": "Not Found"}, 404)
+
+    async def _post(self, path: str, body: Any) -> Response:
+        if path == "/v1/completions":
+            return await self.completions.answer(body)
+        if path == "/tokenize":
+            tokens = self.completions.language.encode(str(body.get("prompt", "")))
+            limit = self.scheduler.machine.max_model_len
+            return as_json({"tokens": tokens, "count": len(tokens), "max_model_len": limit})
+        return as_json({"detail": "Not Found"}, 404)
+
+
+async def _run(server: MockServer, host: str, port: int) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+    listener = await serve(server.handle, host, port)
+    stepping = asyncio.create_task(server.scheduler.run())
+    print(f"Application startup complete on port {port}.", flush=True)
+    await ended.wait()
+    stepping.cancel()
+    listener.close()
+
+
+def _start(settings: Mapping[str, Any], host: str, port: int) -> int:
+    parameters = settings.get("parameters", {})
+    options = mock_options(settings.get("options", {}))
+    struck = [read_fault(fault) for fault in options.faults]
+    faults = Faults([fault for fault in struck if fault.strikes(parameters)])
+    machine = Machine.of(parameters, options, faults.slow_factor)
+    faults.at_start()
+    time.sleep(machine.start_s)
+    refusal = machine.refusal()
+    if refusal is not None:
+        print("\n".join(telling.failure_lines(refusal)), flush=True)
+        return 1
+    print("\n".join(telling.start_lines(machine, parameters)), flush=True)
+    api_key = os.environ.get(API_KEY_VARIABLE, "")
+    server = MockServer(machine, faults, str(settings.get("served_name", "mock")), api_key)
+    try:
+        asyncio.run(_run(server, host, port))
+    except OSError as problem:
+        print(f"OSError: {problem}", flush=True)
+        return 1
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the server until TERM. Returns the process's exit code."""
+    parser = argparse.ArgumentParser(description="OpenAI-compatible stub of an inference engine")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--settings", type=Path, help="JSON file with the deployment and the dials")
+    args = parser.parse_args(argv)
+    settings = json.loads(args.settings.read_text()) if args.settings else {}
+    return _start(settings, args.host, args.port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""`engine.options` of the configuration as a variant's own dataclass."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from sweeper.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def read_options(kind: type[T], options: Mapping[str, Any], *, where: str = "engine.options") -> T:
+    """Build `kind` from a mapping, numbers and booleans checked against its defaults.
+
+    Raises:
+        ConfigError: a name that the variant does not know, or a value of another type.
+    """
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    for name, value in options.items():
+        if name not in defaults:
+            near = difflib.get_close_matches(str(name), defaults, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(defaults)}"
+            raise ConfigError(f"{where}.{name} does not exist", hint)
+        if not _fits(value, defaults[name]):
+            raise ConfigError(
+                f"{where}.{name} is {value!r}, which is no {type(defaults[name]).__name__}",
+                f"the default is {defaults[name]!r}",
+            )
+    return kind(**options)
+
+
+def _fits(value: Any, default: Any) -> bool:
+    if isinstance(default, bool):
+        return isinstance(value, bool)
+    if isinstance(default, int | float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return not isinstance(default, str) or isinstance(value, str)

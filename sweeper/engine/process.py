@@ -1,0 +1,153 @@
+"""A server's processes, owned by one context manager: started together, ended together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sweeper.engine import procfs
+from sweeper.engine.family import Family
+from sweeper.engine.orphans import LaunchRecord
+from sweeper.engine.procfs import Identity
+from sweeper.errors import EngineError
+
+
+class ProcessGroup:
+    """One command in a session of its own, with everything it starts.
+
+    Output goes to a file, never to a pipe that nobody reads. Leaving the context ends every process
+    of the launch, whether or not the command itself still runs.
+
+    Args:
+        argv: program and arguments; no shell is involved.
+        env: the whole environment; the launch token is added.
+        log_path: file for stdout and stderr, overwritten.
+        token: mark of this launch.
+        stop_timeout_s: how long the processes may take to end after TERM.
+        record_path: where the launch is noted while it runs, so that a later run can clean up
+            after a tuner that was killed; None notes nothing.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log_path: Path,
+        token: str,
+        stop_timeout_s: float = 30.0,
+        record_path: Path | None = None,
+    ) -> None:
+        self.argv = tuple(argv)
+        self.log_path = log_path
+        self._env = {**env, procfs.TOKEN_VARIABLE: token}
+        self._token = token
+        self._stop_timeout_s = stop_timeout_s
+        self._record = LaunchRecord(record_path) if record_path is not None else None
+        self._family = Family(token)
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> Self:
+        """Start the command. Raises EngineError if it cannot be executed."""
+        if self._record is not None:
+            self._record.write(self._family)
+        try:
+            with self.log_path.open("wb") as log:
+                self._popen = subprocess.Popen(
+                    list(self.argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._env,
+                    start_new_session=True,
+                )
+        except OSError as problem:
+            self._forget()
+            raise EngineError(
+                f"cannot start {self.argv[0]}: {problem}",
+                "check engine.python, and that the folder of the launch can be written",
+            ) from problem
+        self._note_leader(self._popen.pid)
+        return self
+
+    @property
+    def pid(self) -> int:
+        """Pid of the command. Raises RuntimeError before `start`."""
+        if self._popen is None:
+            raise RuntimeError("the process group has not been started")
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        """Exit code of the command, None while it runs. Negative if a signal ended it."""
+        if self._popen is None:
+            raise RuntimeError("the process group has not been started")
+        with self._lock:
+            return self._popen.poll()
+
+    def members(self, *, thorough: bool = False) -> set[Identity]:
+        """Processes of the launch that run now; new ones are noted in the launch record."""
+        before = len(self._family.known)
+        members = self._family.living(thorough=thorough)
+        if self._record is not None and len(self._family.known) != before:
+            self._record.write(self._family)
+        return members
+
+    def stop(self) -> None:
+        """End every process of the launch. Does nothing the second time.
+
+        Raises:
+            EngineError: something outlived KILL; it may still hold memory.
+        """
+        if self._popen is None:
+            return
+        try:
+            left = self._family.end(self._stop_timeout_s)
+        finally:
+            self.poll()
+        if left:
+            pids = ", ".join(str(member.pid) for member in sorted(left))
+            raise EngineError(
+                f"processes {pids} of the engine outlived SIGKILL",
+                "they are stuck in the kernel (driver or disk); free the device before going on",
+            )
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _note_leader(self, pid: int) -> None:
+        process = procfs.read(pid)
+        if process is None:  # pragma: no cover - a child is a zombie until it is waited for
+            return
+        self._family = Family(self._token, process.identity)
+        if self._record is not None:
+            self._record.write(self._family)
+
+    def _forget(self) -> None:
+        if self._record is not None:
+            self._record.remove()
+
+
+def inherited_environment() -> dict[str, str]:
+    """The tuner's environment as a server should see it.
+
+    Python is told to write its byte code (imports of a large engine are several times faster the
+    next time), not to hold back output (the log must be complete when a process is killed), and
+    not to import from the folder the tuner was started in.
+    """
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**env, "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}

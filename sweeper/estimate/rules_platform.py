@@ -1,0 +1,132 @@
+"""Rules from the device and the engine's build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sweeper.estimate.facts import GROUP_QUANTIZED, Context
+from sweeper.estimate.violation import Finding
+
+ONLINE = frozenset(
+    {
+        "fp8_per_tensor",
+        "fp8_per_block",
+        "fp8_per_channel",
+        "int8_per_channel_weight_only",
+        "nvfp4_per_token",
+        "mxfp8",
+    }
+)
+"""vLLM's names for quantizing while loading."""
+
+NOT_BUILT_FOR_CPU = frozenset(
+    {"fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel", "nvfp4_per_token", "mxfp8"}
+)
+
+MIN_CAPABILITY: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(ONLINE | {"fp8", "awq", "auto_awq"}, (7, 5)),
+    **dict.fromkeys(("awq_marlin", "gptq_marlin"), (7, 5)),
+    **dict.fromkeys(("gptq", "auto_gptq"), (6, 0)),
+    # Four-bit floats online run on Blackwell only.
+    "nvfp4_per_token": (10, 0),
+}
+"""Least compute capability, from the quantization classes of vLLM 0.32. (fp8 below 8.9 runs
+weight-only through Marlin kernels, so it is slower but not refused.)"""
+
+HALF_ONLY = ONLINE | GROUP_QUANTIZED | {"fp8"}
+"""Methods whose kernels take float16 and bfloat16 activations only."""
+
+_FLOAT32 = ("float32", "float")
+
+
+def devices_suffice(c: Context) -> Finding | None:
+    """tp · pp · dp devices are needed at once."""
+    needed = c.tp * c.pp * c.dp
+    if c.hardware is None or c.device != "cuda" or needed <= c.hardware.device_count:
+        return None
+    names = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    involved = tuple(name for name in names if c.parameters.get(name, 1) != 1)
+    product = " * ".join(str(c.parameters[name]) for name in involved)
+    asked = product if len(involved) == 1 else f"{product} = {needed}"
+    cause = (
+        f"{' * '.join(involved)} = {asked} devices, of which there are {c.hardware.device_count}"
+    )
+    return cause, "lower the parallel sizes, or use a machine with more devices", involved
+
+
+def built_for_device(c: Context) -> Finding | None:
+    """The CPU build has no kernels for 8-bit and 4-bit floats."""
+    method = c.text("quantization")
+    if not _is_vllm(c) or c.device != "cpu" or method not in NOT_BUILT_FOR_CPU:
+        return None
+    cause = f"quantization={method} is not built for CPUs"
+    return cause, "use int8_per_channel_weight_only, or none", ("quantization",)
+
+
+def capability_suffices(c: Context) -> Finding | None:
+    """A method needs a GPU of some generation."""
+    method, capability = c.text("quantization"), c.capability
+    least = MIN_CAPABILITY.get(method)
+    if not _is_vllm(c) or capability is None or least is None or capability >= least:
+        return None
+    cause = (
+        f"quantization={method} needs compute capability {_dotted(least)}, the device has "
+        f"{_dotted(capability)}"
+    )
+    return cause, "use quantization=none or a newer GPU", ("quantization",)
+
+
+def bfloat16_on_device(c: Context) -> Finding | None:
+    """bfloat16 begins with capability 8.0. (Left to itself, the engine falls back to float16.)"""
+    capability = c.capability
+    if c.text("dtype") not in ("bfloat16", "bf16") or capability is None or capability >= (8, 0):
+        return None
+    cause = f"dtype=bfloat16 needs compute capability 8.0, the device has {_dotted(capability)}"
+    return cause, "use dtype=float16", ("dtype",)
+
+
+def quantization_dtype(c: Context) -> Finding | None:
+    """Quantized kernels compute in 16 bits."""
+    method = c.text("quantization")
+    if not _is_vllm(c) or c.text("dtype") not in _FLOAT32 or method not in HALF_ONLY:
+        return None
+    cause = f"quantization={method} computes in float16 or bfloat16, not in float32"
+    return cause, "use the default dtype with it", ("quantization", "dtype")
+
+
+def renamed_method(c: Context) -> Finding | None:
+    """`fp8` no longer quantizes while loading."""
+    if c.text("quantization") != "fp8" or c.engine is None or c.engine.name != "vllm":
+        return None
+    prequantized = c.model is not None and c.model.quantization_method is not None
+    if prequantized or _version(c.engine.version) < (0, 30):
+        return None
+    cause = f"quantization=fp8 quantizes no more while loading in vLLM {c.engine.version}"
+    return cause, "use quantization=fp8_per_tensor", ("quantization",)
+
+
+def _is_vllm(c: Context) -> bool:
+    """These facts are vLLM's; an engine that only plays one has its own."""
+    return c.engine is None or c.engine.name == "vllm"
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = []
+    for part in text.split(".")[:2]:
+        digits = "".join(ch for ch in part if ch.isdigit())
+        parts.append(int(digits) if digits else 0)
+    return tuple(parts)
+
+
+PLATFORM_RULES: dict[str, Callable[[Context], Finding | None]] = {
+    "devices_suffice": devices_suffice,
+    "built_for_device": built_for_device,
+    "capability_suffices": capability_suffices,
+    "bfloat16_on_device": bfloat16_on_device,
+    "quantization_dtype": quantization_dtype,
+    "renamed_method": renamed_method,
+}

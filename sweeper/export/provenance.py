@@ -1,0 +1,146 @@
+"""Where a deployment comes from and what it was measured to do. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sweeper.export.bundle import ExportInput, File, Files
+from sweeper.pareto.compare import interval_text
+
+_ROWS = (
+    ("output_tokens_per_s", "Output tokens/s, whole system"),
+    ("output_tokens_per_s_per_gpu", "Output tokens/s per device"),
+    ("e2e_p95_ms", "End-to-end latency P95, ms"),
+    ("ttft_p95_ms", "Time to first token P95, ms"),
+    ("tpot_p95_ms", "Time per output token P95, ms"),
+    ("quality", "Agreement with the reference"),
+)
+
+
+def render(source: ExportInput) -> Files:
+    """``recommendation.json`` and ``README.md``."""
+    text = json.dumps(facts(source), indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return {"recommendation.json": File(text + "\n"), "README.md": File(readme(source))}
+
+
+def facts(source: ExportInput) -> dict[str, Any]:
+    """Everything the export says, as plain data without secrets."""
+    return {
+        "study": source.study,
+        "engine": source.engine,
+        "hardware": source.hardware,
+        "model": source.model_path,
+        "revision": source.revision,
+        "served_name": source.served_name,
+        "flags": source.public_flags,
+        "env": source.public_env,
+        "admission_limit_streams": source.recommendation.concurrency,
+        "recommendation": source.recommendation.to_dict(),
+    }
+
+
+def readme(source: ExportInput) -> str:
+    """What this deployment is, in Markdown."""
+    sections = [
+        f"# Recommended deployment of {source.served_name}",
+        _status(source),
+        f"{source.recommendation.headline}\n\n{source.recommendation.reason}",
+        _start(source),
+        _limit(source),
+        _measured(source),
+        _origin(source),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _status(source: ExportInput) -> str:
+    chosen = source.recommendation
+    warnings = []
+    if not chosen.keeps_slo:
+        warnings.append(
+            "> **It does not keep the SLO.** No measured deployment does; this one comes nearest."
+        )
+    if chosen.predicted:
+        warnings.append("> **Predicted, not measured.** Measure it before relying on it.")
+    elif not chosen.confirmed:
+        warnings.append("> **Not confirmed by repeats.** Its numbers come from one launch.")
+    return "\n>\n".join(warnings)
+
+
+def _start(source: ExportInput) -> str:
+    lines = [
+        "## Start",
+        "",
+        "```sh",
+        "./start.sh                                # PYTHON=... names vLLM's interpreter",
+        "vllm serve --config vllm.yaml             # the same, without the environment it sets",
+        "```",
+    ]
+    if source.left_out:
+        names = ", ".join(f"`{name}`" for name in source.left_out)
+        lines += ["", f"Secrets are not exported. Set before the start: {names}."]
+    return "\n".join(lines)
+
+
+def _limit(source: ExportInput) -> str:
+    limit = source.recommendation.concurrency
+    return (
+        "## Load\n\n"
+        f"The numbers hold up to **{limit} concurrent streams** a server. Limit admission to that "
+        "(in the gateway, say) and add replicas beyond it."
+    )
+
+
+def _measured(source: ExportInput) -> str:
+    chosen = source.recommendation
+    word = "Predicted" if chosen.predicted else "Measured"
+    lines = [
+        f"## {word} at concurrency {chosen.concurrency} (n = {chosen.point['n']} requests)",
+        "",
+        "| Metric | This deployment | 95 % interval | Engine defaults, same load | Ratio |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for metric, label in _ROWS:
+        if metric in chosen.point:
+            lines.append(_row(chosen.point, chosen.baseline or {}, metric, label))
+    if chosen.baseline is None:
+        lines += ["", "The engine's defaults have no valid measurement at this load."]
+    return "\n".join(lines)
+
+
+def _row(point: Mapping[str, Any], baseline: Mapping[str, Any], metric: str, label: str) -> str:
+    mark = " (few samples)" if metric in str(point.get("low_confidence", "")).split() else ""
+    reference = baseline.get(metric)
+    cells = [
+        label + mark,
+        f"{point[metric]:.4g}",
+        interval_text(point, metric) or "—",
+        "—" if reference is None else f"{reference:.4g}",
+        "—" if not reference else f"{point[metric] / reference:.2f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _origin(source: ExportInput) -> str:
+    chosen = source.recommendation
+    lines = [
+        "## Origin",
+        "",
+        f"- Study `{source.study}`, trial {chosen.trial} ({chosen.point['kind']}), deployment "
+        f"`{chosen.point['deployment_hash']}`.",
+        f"- Engine: {source.engine}. Another version may behave differently.",
+        f"- Hardware: {source.hardware}.",
+        f"- Model: `{source.model_path}`"
+        + (f" at revision `{source.revision}`." if source.revision else "."),
+        f"- Deployment: {_deployment(chosen.deployment)}.",
+        *(f"- {note}" for note in source.notes),
+    ]
+    return "\n".join(lines)
+
+
+def _deployment(deployment: Mapping[str, Any]) -> str:
+    if not deployment:
+        return "the engine's defaults"
+    return ", ".join(f"`{name}={deployment[name]}`" for name in sorted(deployment))

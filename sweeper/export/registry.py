@@ -1,0 +1,66 @@
+"""Export targets by name, each loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from sweeper.errors import ConfigError
+from sweeper.export.bundle import ExportInput, Files
+
+Renderer = Callable[[ExportInput], Files]
+
+TARGETS: dict[str, str] = {
+    "vllm": "sweeper.export.vllm_config:render",
+}
+
+
+def resolve(names: Sequence[str]) -> list[str]:
+    """Target names, ``all`` spelled out, without repetition.
+
+    Raises:
+        ConfigError: a name is not known.
+    """
+    resolved: dict[str, None] = {}
+    for name in names:
+        for target in TARGETS if name == "all" else [name]:
+            _check(target)
+            resolved[target] = None
+    return list(resolved)
+
+
+def renderer(name: str) -> Renderer:
+    """The renderer of one target.
+
+    Raises:
+        ConfigError: the name is not known.
+    """
+    _check(name)
+    module, _, attribute = TARGETS[name].partition(":")
+    return cast(Renderer, getattr(importlib.import_module(module), attribute))
+
+
+def render_all(names: Sequence[str], source: ExportInput) -> Files:
+    """Files of all targets, and the provenance that every export has. Pure.
+
+    Raises:
+        ConfigError: a name is not known.
+    """
+    from sweeper.export.provenance import render as render_provenance
+
+    files: Files = {}
+    for name in resolve(names):
+        files.update(renderer(name)(source))
+    return {**files, **render_provenance(source)}
+
+
+def _check(name: str) -> None:
+    if name in TARGETS:
+        return
+    near = difflib.get_close_matches(name, [*TARGETS, "all"], n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ConfigError(
+        f"export target {name!r} is not known", f"{hint}use one of {', '.join(TARGETS)}, or all"
+    )

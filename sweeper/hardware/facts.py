@@ -1,0 +1,42 @@
+"""What is known of the machine that runs the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HardwareFacts:
+    """The devices an engine may use, and the machine around them.
+
+    Attributes:
+        kind: ``cuda`` or ``cpu``.
+        name: device model as the driver or the kernel names it.
+        device_count: GPUs (``cuda``) or 1 (``cpu``).
+        memory_gib: memory of one device; for ``cpu`` the machine's.
+        free_memory_gib: free at the time of asking, None where only predicted.
+        compute_capability: ``(major, minor)`` of a CUDA device, else None.
+        driver: NVIDIA driver version, else None.
+        cuda: CUDA version the driver offers, else None.
+        cpu_model: processor name.
+        cpu_cores: cores this process may use.
+        host_memory_gib: memory of the machine.
+        bandwidth_gbs: memory bandwidth of one device from its data sheet, GB/s, or None.
+        tflops_bf16: dense bf16 peak of one device from its data sheet, or None.
+        detected: True if read off this machine, False if taken from conf/hardware.
+    """
+
+    kind: str
+    name: str
+    device_count: int
+    memory_gib: float
+    free_memory_gib: float | None = None
+    compute_capability: tuple[int, int] | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    cpu_model: str = ""
+    cpu_cores: int = 1
+    host_memory_gib: float = 0.0
+    bandwidth_gbs: float | None = None
+    tflops_bf16: float | None = None
+    detected: bool = True

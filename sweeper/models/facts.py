@@ -1,0 +1,44 @@
+"""What arithmetic needs to know of a model, read from its config.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Shape of a decoder-only language model.
+
+    Attributes:
+        architecture: class name in config.json (``architectures[0]``).
+        num_layers: transformer blocks.
+        hidden_size: width of the residual stream.
+        intermediate_size: width of the feed-forward layer.
+        num_heads: attention (query) heads.
+        num_kv_heads: key/value heads.
+        head_dim: width of one head.
+        vocab_size: rows of the embedding.
+        max_position_embeddings: longest sequence the model was made for, in tokens.
+        dtype: stored precision, ``bfloat16`` and so on.
+        tie_word_embeddings: whether input and output embeddings share weights.
+        num_experts: experts of a mixture-of-experts model, 0 for a dense one.
+        quantization_method: ``quantization_config.quant_method`` of the checkpoint, or None.
+        quantization_group_size: its group size, or None.
+        parameters: number of weights, estimated from the shape (dense transformers).
+    """
+
+    architecture: str
+    num_layers: int
+    hidden_size: int
+    intermediate_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    max_position_embeddings: int
+    dtype: str
+    tie_word_embeddings: bool
+    num_experts: int = 0
+    quantization_method: str | None = None
+    quantization_group_size: int | None = None
+    parameters: int = 0

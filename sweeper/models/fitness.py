@@ -1,0 +1,133 @@
+"""Can this machine run this model at all? Asked before anything is fetched or started.
+
+Only what is certain is refused; whether a deployment fits is the business of `sweeper.estimate`.
+
+    device                          refused when
+    GPUs described, none here       always
+    GPUs                            even 4-bit weights are larger than all GPUs together
+    CPU, below 2 B parameters       bf16 weights x 1.3 are larger than the machine's memory
+    CPU, 2 B parameters or more     the same, or `hardware=cpu` was not asked for in so many words
+                                    (a launch takes minutes and a study hours at that size)
+
+The factor 1.3 is room for activations, a small KV cache and the engine's own processes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sweeper.config.schema import HardwareConfig, ModelConfig
+from sweeper.errors import ModelError
+from sweeper.models.facts import ModelFacts
+
+_GIB = 2**30
+_LARGE_ON_CPU = 2_000_000_000
+_CPU_HEADROOM = 1.3
+_BYTES_BF16 = 2.0
+_BYTES_4BIT = 0.5
+
+
+class HardwareLike(Protocol):
+    """The part of `sweeper.hardware.facts.HardwareFacts` that is asked for here."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def device_count(self) -> int: ...
+    @property
+    def memory_gib(self) -> float: ...
+    @property
+    def cpu_cores(self) -> int: ...
+    @property
+    def detected(self) -> bool: ...
+
+
+def check_runnable(
+    cfg: ModelConfig,
+    facts: ModelFacts | None,
+    hardware: HardwareLike,
+    asked: HardwareConfig | None = None,
+    *,
+    here: HardwareLike | None = None,
+) -> None:
+    """Refuse a model that this machine certainly cannot run. Not asked for predicting engines.
+
+    Args:
+        cfg: the model group.
+        facts: the model's shape; None proves nothing, and the model is let through.
+        hardware: what the study runs on, as resolved from the configuration.
+        asked: the hardware group itself; a ``kind`` other than auto is an explicit wish. Without
+            it, hardware that was not detected counts as one.
+        here: what this machine really has, where `hardware` was described instead of detected.
+
+    Raises:
+        ModelError: says which device is here, what the weights need, and the ways on.
+    """
+    if here is not None and hardware.kind == "cuda" and here.kind != "cuda":
+        raise ModelError(
+            f"hardware={hardware.name} is described as a GPU, but {_device(here)}",
+            "leave hardware=auto to run on what is here; " + _ways_on(cfg, insist=False),
+        )
+    if facts is None or facts.parameters == 0:
+        return
+    if hardware.kind == "cuda":
+        _check_gpu(cfg, facts, hardware)
+    else:
+        wished = asked.kind != "auto" if asked is not None else not hardware.detected
+        _check_cpu(cfg, facts, hardware, wished=wished)
+
+
+def weights_gib(facts: ModelFacts, bytes_per_parameter: float = _BYTES_BF16) -> float:
+    """Memory of the weights in GiB: parameters x bytes of one (2 for bf16)."""
+    return facts.parameters * bytes_per_parameter / _GIB
+
+
+def _check_gpu(cfg: ModelConfig, facts: ModelFacts, hardware: HardwareLike) -> None:
+    smallest = weights_gib(facts, _BYTES_4BIT)
+    total = hardware.memory_gib * hardware.device_count
+    if smallest > total:
+        raise ModelError(
+            f"model {cfg.name} cannot run here: {_device(hardware)}, and its weights need "
+            f"{smallest:.1f} GiB even in 4 bit ({weights_gib(facts):.1f} GiB in bfloat16)",
+            _ways_on(cfg, insist=False),
+        )
+
+
+def _check_cpu(
+    cfg: ModelConfig, facts: ModelFacts, hardware: HardwareLike, *, wished: bool
+) -> None:
+    fits = weights_gib(facts) * _CPU_HEADROOM <= hardware.memory_gib
+    if fits and (facts.parameters < _LARGE_ON_CPU or wished):
+        return
+    too_large = "" if fits else ", more than there is with room to work"
+    raise ModelError(
+        f"model {cfg.name} cannot run here: {_device(hardware)}, and its weights need "
+        f"{weights_gib(facts):.1f} GiB in bfloat16{too_large}",
+        _ways_on(cfg, insist=fits),
+    )
+
+
+def _device(hardware: HardwareLike) -> str:
+    if hardware.kind == "cuda":
+        return (
+            f"this machine has {hardware.device_count} x {hardware.name} "
+            f"({hardware.memory_gib:.1f} GiB each)"
+        )
+    return (
+        f"this machine has no usable NVIDIA GPU, only a CPU ({hardware.name}, "
+        f"{hardware.cpu_cores} cores, {hardware.memory_gib:.1f} GiB of memory)"
+    )
+
+
+def _ways_on(cfg: ModelConfig, *, insist: bool) -> str:
+    ways = [
+        "run it on a machine with GPUs large enough",
+        "tune the embedded model here: model=smollm2",
+        f"arithmetic without a GPU: python -m sweeper estimate model={cfg.name} hardware=h100_80gb",
+        f"rehearse without an engine: model={cfg.name} engine=mock",
+    ]
+    if insist:
+        ways.append("insist on this CPU, slow as it is: hardware=cpu")
+    return "; ".join(ways)

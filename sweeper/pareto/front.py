@@ -1,0 +1,145 @@
+"""Non-dominated set, hypervolume and knee. Pure functions on arrays; nothing else is known here.
+
+Everywhere: `values` has the shape (n, m), a row an alternative and a column an objective; `signs`
+has the shape (m,), +1 for an objective to be maximised, -1 for one to be minimised. A row with a
+value that is NaN or infinite is never on a front, wins no volume and is never a knee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def non_dominated(values: ArrayLike, signs: Sequence[int]) -> Mask:
+    """Which rows no other row dominates. Rows that are equal are kept together.
+
+    A row dominates another if it is at least as good in every objective and better in one.
+    In lexicographic order only an earlier row can dominate a later one, so that each row is
+    compared with the front found so far: O(n log n + n·f·m) for a front of f rows.
+
+    Returns:
+        Mask of the shape (n,).
+    """
+    goods = _goods(values, signs)
+    mask = np.zeros(len(goods), dtype=bool)
+    usable = np.flatnonzero(np.isfinite(goods).all(axis=1))
+    if usable.size == 0:
+        return mask
+    unique, inverse = np.unique(goods[usable], axis=0, return_inverse=True)
+    keep = np.zeros(len(unique), dtype=bool)
+    front = np.empty((0, goods.shape[1]))
+    for index in range(len(unique) - 1, -1, -1):
+        row = unique[index]
+        if not (front >= row).all(axis=1).any():
+            keep[index] = True
+            front = np.vstack([front, row])
+    mask[usable] = keep[np.ravel(inverse)]
+    return mask
+
+
+def hypervolume(values: ArrayLike, signs: Sequence[int], reference: Sequence[float]) -> float:
+    """Volume that the rows dominate, up to a reference point; two or three objectives.
+
+    Two objectives by a sweep along the first, O(n log n). Three by slices along the third, each
+    slice a sweep of the rows that reach it, O(n² log n).
+
+    Args:
+        values: shape (n, m); rows not better than the reference in every objective add nothing.
+        signs: shape (m,).
+        reference: shape (m,), in the units of `values`.
+
+    Returns:
+        The volume in the product of the units, 0.0 if nothing is better than the reference.
+
+    Raises:
+        ValueError: m is neither 2 nor 3.
+    """
+    goods = _goods(values, signs)
+    floor = _goods([list(reference)], signs)[0]
+    if len(floor) not in (2, 3):
+        raise ValueError(f"hypervolume of {len(floor)} objectives; 2 and 3 are supported")
+    goods = goods[np.isfinite(goods).all(axis=1)] - floor
+    goods = goods[(goods > 0).all(axis=1)]
+    if len(goods) == 0:
+        return 0.0
+    return _area(goods) if goods.shape[1] == 2 else _volume(goods)
+
+
+def knee(
+    values: ArrayLike,
+    signs: Sequence[int],
+    *,
+    log_axes: Sequence[bool] | None = None,
+    min_spans: Sequence[float] | None = None,
+) -> int | None:
+    """The row of the front that bends furthest away from the line between the front's ends.
+
+    Each objective of the front is scaled to [0, 1], 1 the best, on a log scale where asked. The
+    distance of a point to the chord between the ends (0, 1) and (1, 0) grows with the sum of its
+    scaled objectives, and that sum serves in the same way for three objectives.
+
+    Args:
+        values: shape (n, m); positive where the axis is logarithmic.
+        signs: shape (m,).
+        log_axes: shape (m,), whether an axis is taken as its logarithm; None means all.
+        min_spans: shape (m,), the smallest span an axis is scaled by (after the logarithm), so
+            that a spread within the noise does not decide; None means none.
+
+    Returns:
+        Row number, or None if no row is usable. Of equal rows, the first.
+    """
+    array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    mask = non_dominated(array, signs)
+    logs = list(log_axes) if log_axes is not None else [True] * len(signs)
+    scaled = array.copy()
+    for axis, is_log in enumerate(logs):
+        if is_log:
+            mask &= array[:, axis] > 0
+            scaled[:, axis] = np.log(np.where(array[:, axis] > 0, array[:, axis], 1.0))
+    rows = np.flatnonzero(mask)
+    if rows.size == 0:
+        return None
+    goods = _goods(scaled, signs)[rows]
+    low = goods.min(axis=0)
+    floor = np.asarray(min_spans if min_spans is not None else [0.0] * len(signs))
+    span = np.maximum(goods.max(axis=0) - low, floor)
+    total = ((goods - low) / np.where(span > 0, span, 1.0)).sum(axis=1)
+    # Sums of scaled numbers differ in their last bits by order alone: such ties go by value.
+    best = np.flatnonzero(total >= total.max() - 1e-9)
+    first = max(best, key=lambda index: (tuple(goods[index]), -int(rows[index])))
+    return int(rows[first])
+
+
+def _goods(values: ArrayLike, signs: Sequence[int]) -> Floats:
+    """Values turned so that more is better, shape (n, m)."""
+    if any(sign not in (1, -1) for sign in signs):
+        raise ValueError(f"signs must be +1 or -1, not {list(signs)}")
+    array = np.asarray(values, dtype=np.float64).reshape(-1, len(signs))
+    return array * np.asarray(signs, dtype=np.float64)
+
+
+def _area(goods: Floats) -> float:
+    """Area between the origin and the staircase of the rows, all positive, shape (n, 2)."""
+    order = goods[np.lexsort((goods[:, 1], goods[:, 0]))[::-1]]
+    area, reached = 0.0, 0.0
+    for width, height in order:
+        if height > reached:
+            area += width * (height - reached)
+            reached = height
+    return float(area)
+
+
+def _volume(goods: Floats) -> float:
+    """Volume between the origin and the rows, all positive, shape (n, 3)."""
+    edges = np.unique(goods[:, 2])
+    volume, below = 0.0, 0.0
+    for edge in edges:
+        volume += _area(goods[goods[:, 2] >= edge][:, :2]) * (edge - below)
+        below = edge
+    return float(volume)

@@ -1,0 +1,111 @@
+"""Outcomes as a table: one row an operating point. The shape every later question starts from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sweeper.trial.outcome import Point, TrialOutcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIXED_COLUMNS = (
+    "trial",
+    "attempt",
+    "kind",
+    "deployment_hash",
+    "verdict",
+    "concurrency",
+    "valid",
+    "n",
+    "predicted",
+    "quality",
+    "quality_se",
+    "loglik_change_nats",
+    "deployment",
+)
+
+
+def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
+    """Table of all operating points, in the order of trial and concurrency.
+
+    Columns: `FIXED_COLUMNS`; one a metric (units in its name); ``<metric>.low`` and
+    ``<metric>.high``, its 95 % interval; ``low_confidence``, names joined by a space; and
+    ``param.<name>``, the deployment's own words, absent where the engine's default rules.
+    A retried trial appears with its last attempt only. What was not measured is NaN.
+
+    Args:
+        outcomes: any order.
+
+    Returns:
+        A frame with at least `FIXED_COLUMNS`, empty if nothing was driven.
+    """
+    import pandas as pd
+
+    rows = [_row(o, p) for o in latest_attempts(outcomes) for p in o.points]
+    if not rows:
+        return pd.DataFrame(columns=list(FIXED_COLUMNS))
+    frame = pd.DataFrame(rows)
+    order = sorted(c for c in frame.columns if c not in FIXED_COLUMNS)
+    frame = frame[[*FIXED_COLUMNS, *order]]
+    return frame.sort_values(["trial", "concurrency"], kind="stable", ignore_index=True)
+
+
+def latest_attempts(outcomes: Iterable[TrialOutcome]) -> list[TrialOutcome]:
+    """One outcome a trial: that of its last attempt, in the order of the numbers."""
+    latest: dict[int, TrialOutcome] = {}
+    for outcome in outcomes:
+        known = latest.get(outcome.number)
+        if known is None or outcome.attempt >= known.attempt:
+            latest[outcome.number] = outcome
+    return [latest[number] for number in sorted(latest)]
+
+
+def row_dict(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row as a plain mapping without what was not measured and without ``param.*`` copies.
+
+    NumPy scalars become Python's, so that the result can be written as JSON.
+    """
+    result: dict[str, Any] = {}
+    for key, value in row.items():
+        name = str(key)
+        plain = value.item() if hasattr(value, "item") else value
+        is_missing = plain is None or (isinstance(plain, float) and math.isnan(plain))
+        if not is_missing and not name.startswith("param."):
+            result[name] = plain
+    return result
+
+
+def _row(outcome: TrialOutcome, point: Point) -> dict[str, Any]:
+    quality = outcome.quality
+    row: dict[str, Any] = {
+        "trial": outcome.number,
+        "attempt": outcome.attempt,
+        "kind": outcome.kind,
+        "deployment_hash": outcome.deployment_hash,
+        "verdict": str(outcome.verdict),
+        "concurrency": point.concurrency,
+        "valid": point.valid,
+        "n": point.n,
+        "predicted": is_predicted(outcome),
+        "quality": quality.agreement if quality else None,
+        "quality_se": quality.agreement_se if quality else None,
+        "loglik_change_nats": quality.loglik_change_nats if quality else None,
+        "deployment": dict(outcome.deployment),
+        "low_confidence": " ".join(point.low_confidence),
+    }
+    for name, value in point.metrics.items():
+        row.setdefault(name, value)
+    for name, (low, high) in point.intervals.items():
+        row[f"{name}.low"], row[f"{name}.high"] = low, high
+    for name, value in outcome.deployment.items():
+        row[f"param.{name}"] = value
+    return row
+
+
+def is_predicted(outcome: TrialOutcome) -> bool:
+    """True if the numbers come from a model of an engine, as the manifest says."""
+    engine = outcome.manifest.get("engine")
+    return bool(engine.get("predicted", False)) if isinstance(engine, Mapping) else False

@@ -1,0 +1,159 @@
+"""What is recommended, and the sentences that say how far it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sweeper.pareto.compare import Gain, interval_text
+
+Row = Mapping[str, Any]
+Missed = dict[str, float | None]
+"""Broken promise → how far beyond its limit (1.2 is 20 %), None if it was not measured."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """An operating point, and what can honestly be said of it.
+
+    Attributes:
+        point: the row (see `row_dict`): trial, concurrency, deployment, metrics, intervals.
+        reason: why this one, in sentences.
+        headline: the verdict in one sentence.
+        keeps_slo: True if every promise is kept (or none was made). If False, `point` is the
+            nearest miss and must not be presented as keeping anything.
+        confirmed: True only if the deployment was measured again by a confirmation trial.
+        is_baseline: True if the engine's defaults are recommended.
+        slo: limit → value, those that were set.
+        baseline: the engine's defaults at the same concurrency, None without a valid point.
+        baseline_best: the engine's defaults at their own best load under the same rule.
+        ratios: metric → point / baseline at the same concurrency.
+        ratios_best: metric → point / baseline at its own best load.
+        gain: throughput against `baseline_best` under an SLO, else against `baseline`.
+        alternatives: other points of the front worth a look, each with a ``why``.
+        missed: broken promises of `point`, empty if it keeps them all.
+        predicted: True if the numbers are predicted, not measured.
+    """
+
+    point: dict[str, Any]
+    reason: str
+    headline: str
+    keeps_slo: bool
+    confirmed: bool
+    is_baseline: bool
+    slo: dict[str, float]
+    baseline: dict[str, Any] | None
+    baseline_best: dict[str, Any] | None
+    ratios: dict[str, float]
+    ratios_best: dict[str, float]
+    gain: Gain | None
+    alternatives: tuple[dict[str, Any], ...] = ()
+    missed: Missed = field(default_factory=dict)
+    predicted: bool = False
+
+    @property
+    def trial(self) -> int:
+        """Number of the recommended trial."""
+        return int(self.point["trial"])
+
+    @property
+    def concurrency(self) -> int:
+        """Streams up to which the numbers hold."""
+        return int(self.point["concurrency"])
+
+    @property
+    def deployment(self) -> dict[str, Any]:
+        """Canonical parameters; what the engine's defaults rule is left out."""
+        return dict(self.point["deployment"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def headline(
+    point: Row,
+    *,
+    missed: Missed,
+    versus: Gain | None,
+    is_baseline: bool,
+    throughput: str,
+    slo: bool,
+) -> str:
+    """The verdict in one sentence."""
+    where = f"Trial {point['trial']} at concurrency {point['concurrency']}"
+    if missed:
+        return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed)}."
+    if is_baseline:
+        return f"{where}, the engine's defaults, is the best that was found."
+    unit = "output tokens/s per device" if throughput.endswith("per_gpu") else throughput
+    text = f"{where}: {point[throughput]:.4g} {unit}"
+    if versus is None:
+        return f"{text}; the engine's defaults have no such point to compare with."
+    than = "the defaults at their best load" if slo else "the defaults at the same load"
+    sure = "" if versus.separated else ", within the measurement's intervals"
+    return f"{text}, {versus.percent:+.1f} % against {than}{sure}."
+
+
+def overlap_sentence(point: Row, reference: Row | None, versus: Gain | None, metric: str) -> str:
+    """Says so if the gain over the defaults is not significant; else empty."""
+    if versus is None or versus.separated or reference is None:
+        return ""
+    ours, theirs = interval_text(point, metric), interval_text(reference, metric)
+    if not ours or not theirs:
+        return "Its gain has no confidence interval."
+    return f"Its throughput {ours} and the defaults' {theirs} overlap: the gain is not significant."
+
+
+def rule_sentence(slo: Mapping[str, float], prefer: str, missed: Missed) -> str:
+    """The rule by which the point was chosen."""
+    promises = ", ".join(f"{name}={value:g}" for name, value in slo.items())
+    if missed:
+        return f"No valid point keeps {promises}; this is the nearest miss, not a promise."
+    if slo:
+        words = {"throughput": "Highest throughput", "latency": "Lowest latency"}
+        best = words.get(prefer, "Highest quality")
+        return f"{best} among the points that keep {promises}."
+    return "Knee of the front of throughput, latency and quality (no SLO was set)."
+
+
+def tie_sentence(best: Row, versus: Gain) -> str:
+    """Why the defaults are preferred to a faster measured deployment."""
+    return (
+        f"Trial {best['trial']} measured {versus.percent:+.1f} % in throughput, but its intervals "
+        "and those of the engine's defaults lie inside one another: there is no significant gain "
+        "over the default, and the defaults are the simpler deployment."
+    )
+
+
+def quality_sentence(point: Row) -> str:
+    """What is known of the output."""
+    if "quality" not in point:
+        return "Its quality was not measured."
+    loss, error = 1.0 - point["quality"], 2.0 * point.get("quality_se", 0.0)
+    if loss <= error:
+        return "Its output agrees with the reference within the error."
+    return f"It agrees with the reference in {point['quality']:.1%} of the tokens."
+
+
+def confidence_sentence(point: Row, latency: str, confirmed: bool) -> str:
+    """What weakens the numbers."""
+    parts = []
+    if latency in str(point.get("low_confidence", "")).split():
+        parts.append(f"{latency} rests on few requests (n={point['n']}).")
+    if point.get("predicted"):
+        parts.append("These numbers are predicted, not measured.")
+    elif not confirmed:
+        parts.append("Not confirmed: it was measured once.")
+    return " ".join(parts)
+
+
+def miss_text(missed: Missed) -> str:
+    """Broken promises in words."""
+    return ", ".join(
+        f"{name} was not measured"
+        if factor is None
+        else f"{name} is {(factor - 1) * 100:.0f} % beyond its limit"
+        for name, factor in missed.items()
+    )

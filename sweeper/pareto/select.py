@@ -1,0 +1,276 @@
+"""Which operating point to run: the best that keeps the promises, or the knee of the front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.errors import ConfigError
+from sweeper.pareto.compare import gain, ratios
+from sweeper.pareto.front import knee, non_dominated
+from sweeper.pareto.points import row_dict
+from sweeper.pareto.recommendation import (
+    Missed,
+    Recommendation,
+    confidence_sentence,
+    headline,
+    overlap_sentence,
+    quality_sentence,
+    rule_sentence,
+    tie_sentence,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THROUGHPUT = "output_tokens_per_s_per_gpu"
+LATENCY = "e2e_p95_ms"
+SHOWN_METRICS = (
+    THROUGHPUT,
+    "output_tokens_per_s",
+    LATENCY,
+    "ttft_p95_ms",
+    "tpot_p95_ms",
+    "quality",
+)
+_PREFERENCES = ("throughput", "latency", "quality")
+# Spans below which the knee does not tell points apart: 5 % in throughput and latency, and a tenth
+# of the reference's tokens in quality.
+_KNEE_MIN_SPANS = (0.05, 0.05, 0.1)
+_UNMEASURED = float("inf")
+
+Row = dict[str, Any]
+
+
+def selectable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Valid points of trials that ended OK, with their row labels kept."""
+    return frame[(frame["verdict"] == "OK") & frame["valid"].astype(bool)]
+
+
+def front_mask(
+    frame: pd.DataFrame, throughput_metric: str = THROUGHPUT, latency_metric: str = LATENCY
+) -> NDArray[np.bool_]:
+    """Rows on the front of throughput (up), latency (down) and quality (up).
+
+    Quality is an objective only if every selectable point has one: a point whose quality was not
+    measured could otherwise neither win nor lose.
+
+    Args:
+        frame: of `points_frame`, with a unique row index.
+
+    Returns:
+        Mask of the shape (len(frame),); invalid points and failed trials are never on it.
+    """
+    candidates = selectable(frame)
+    mask = np.zeros(len(frame), dtype=bool)
+    columns = [throughput_metric, latency_metric]
+    if candidates.empty or any(column not in candidates.columns for column in columns):
+        return mask
+    signs = [1, -1]
+    if candidates["quality"].notna().all():
+        columns, signs = [*columns, "quality"], [1, -1, 1]
+    on_front = non_dominated(candidates[columns].to_numpy(dtype=float), signs)
+    mask[frame.index.isin(candidates.index[on_front])] = True
+    return mask
+
+
+def recommend(
+    frame: pd.DataFrame,
+    select_cfg: SelectConfig,
+    throughput_metric: str = THROUGHPUT,
+    latency_metric: str = LATENCY,
+) -> Recommendation | None:
+    """Choose an operating point.
+
+    With promises (`select_cfg.slo`): of the points that keep them all, the one preferred by
+    `select_cfg.prefer`; if none does, the nearest miss, marked as such. Without: the knee of the
+    front. If the engine's defaults do as well within the measurement's intervals, they are chosen
+    instead: the simpler deployment wins a tie.
+
+    Args:
+        frame: of `points_frame`, with a unique row index.
+        select_cfg: promises and preference.
+        throughput_metric: to be maximised.
+        latency_metric: to be minimised where no promise names another.
+
+    Returns:
+        The recommendation, or None if no trial has a valid point with both metrics.
+
+    Raises:
+        ConfigError: `select_cfg.prefer` is not a known word.
+    """
+    if select_cfg.prefer not in _PREFERENCES:
+        raise ConfigError(
+            f"select.prefer={select_cfg.prefer} is not known",
+            f"use one of {', '.join(_PREFERENCES)}",
+        )
+    rows = [row_dict(row) for row in selectable(frame).to_dict("records")] if len(frame) else []
+    rows = [row for row in rows if throughput_metric in row and latency_metric in row]
+    if not rows:
+        return None
+    rule = _Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
+    return _choose(rows, rule, frame)
+
+
+def limits(slo: SloConfig) -> dict[str, float]:
+    """The promises that were made: name → value."""
+    return {name: float(value) for name, value in vars(slo).items() if value is not None}
+
+
+def misses(row: Mapping[str, Any], slo: Mapping[str, float]) -> Missed:
+    """Broken promises of a point. A promise whose metric was not measured is broken."""
+    broken: Missed = {}
+    for name, limit in slo.items():
+        is_floor = name == "min_quality"
+        value = row.get("quality" if is_floor else name)
+        if value is None:
+            broken[name] = None
+        elif is_floor and value < limit:
+            broken[name] = limit / value if value > 0 else None
+        elif not is_floor and value > limit:
+            broken[name] = value / limit
+    return broken
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How points are ranked. Applied to all of them, and to the baseline's alone."""
+
+    slo: Mapping[str, float]
+    prefer: str
+    throughput: str
+    latency: str
+
+    def best(self, rows: Sequence[Row]) -> Row | None:
+        """The best of the rows that keep the promises, None if none does."""
+        keeping = [row for row in rows if not misses(row, self.slo)]
+        if not keeping:
+            return None
+        return max(keeping, key=self._rank) if self.slo else self._knee(keeping)
+
+    def nearest(self, rows: Sequence[Row]) -> Row:
+        """The row whose worst broken promise is broken least."""
+
+        def distance(row: Row) -> tuple[float, float]:
+            far = [_UNMEASURED if f is None else f for f in misses(row, self.slo).values()]
+            return max(far), -row[self.throughput]
+
+        return min(rows, key=distance)
+
+    def _rank(self, row: Row) -> tuple[float, ...]:
+        throughput, latency = row[self.throughput], -row[self.latency]
+        quality = row.get("quality", 0.0)
+        return {
+            "throughput": (throughput, latency, quality),
+            "latency": (latency, throughput, quality),
+            "quality": (quality, throughput, latency),
+        }[self.prefer]
+
+    def _knee(self, rows: Sequence[Row]) -> Row | None:
+        with_quality = all("quality" in row for row in rows)
+        columns = [self.throughput, self.latency, *(["quality"] if with_quality else [])]
+        found = knee(
+            [[row[column] for column in columns] for row in rows],
+            [1, -1, 1][: len(columns)],
+            log_axes=[True, True, False][: len(columns)],
+            min_spans=_KNEE_MIN_SPANS[: len(columns)],
+        )
+        return None if found is None else rows[found]
+
+
+def _choose(rows: list[Row], rule: _Rule, frame: pd.DataFrame) -> Recommendation:
+    baseline_rows = [row for row in rows if row["kind"] == "baseline"]
+    best = rule.best(rows)
+    if best is None:
+        return _describe(rule.nearest(rows), baseline_rows, rule, frame, "")
+    rival = rule.best(baseline_rows) if rule.slo else _at(baseline_rows, best["concurrency"])
+    tie = _tie(best, rival, rule)
+    chosen = rival if tie and rival is not None else best
+    return _describe(chosen, baseline_rows, rule, frame, tie)
+
+
+def _tie(best: Row, rival: Row | None, rule: _Rule) -> str:
+    """Why the baseline is as good as `best`; empty if it is not."""
+    if rival is None or best["deployment_hash"] == rival["deployment_hash"]:
+        return ""
+    faster = gain(best, rival, rule.throughput)
+    sooner = gain(best, rival, rule.latency)
+    if faster is None or sooner is None or not (faster.enclosed and sooner.enclosed):
+        return ""
+    return tie_sentence(best, faster)
+
+
+def _describe(
+    point: Row, baseline_rows: list[Row], rule: _Rule, frame: pd.DataFrame, tie: str
+) -> Recommendation:
+    missed = misses(point, rule.slo)
+    same, own_best = _at(baseline_rows, point["concurrency"]), rule.best(baseline_rows)
+    is_baseline = point["deployment_hash"] in {row["deployment_hash"] for row in baseline_rows}
+    reference = own_best if rule.slo and not missed else same
+    versus = None
+    if reference is not None and not is_baseline:
+        versus = gain(point, reference, rule.throughput)
+    confirmed = _is_confirmed(frame, point["deployment_hash"])
+    sentences = (
+        rule_sentence(rule.slo, rule.prefer, missed),
+        tie or overlap_sentence(point, reference, versus, rule.throughput),
+        quality_sentence(point),
+        confidence_sentence(point, rule.latency, confirmed),
+    )
+    shown = tuple(dict.fromkeys((rule.throughput, rule.latency, *SHOWN_METRICS)))
+    return Recommendation(
+        point=point,
+        reason=" ".join(sentence for sentence in sentences if sentence),
+        headline=headline(
+            point,
+            missed=missed,
+            versus=versus,
+            is_baseline=is_baseline,
+            throughput=rule.throughput,
+            slo=bool(rule.slo),
+        ),
+        keeps_slo=not missed,
+        confirmed=confirmed,
+        is_baseline=is_baseline,
+        slo=dict(rule.slo),
+        baseline=same,
+        baseline_best=own_best,
+        ratios=ratios(point, same, shown),
+        ratios_best=ratios(point, own_best, shown),
+        gain=versus,
+        alternatives=tuple(_alternatives(frame, point, rule)),
+        missed=missed,
+        predicted=bool(point.get("predicted", False)),
+    )
+
+
+def _alternatives(frame: pd.DataFrame, point: Row, rule: _Rule) -> list[Row]:
+    """Ends of the front: highest throughput, lowest latency, best quality."""
+    mask = front_mask(frame, rule.throughput, rule.latency)
+    front = [row_dict(row) for row in frame[mask].to_dict("records")]
+    wanted = [("highest throughput", rule.throughput, 1), ("lowest latency", rule.latency, -1)]
+    if all("quality" in row for row in front):
+        wanted.append(("best quality", "quality", 1))
+    found: dict[tuple[int, int], Row] = {}
+    for why, metric, sign in wanted if front else []:
+        row = max(front, key=lambda r: (sign * r[metric], r[rule.throughput]))
+        key = (row["trial"], row["concurrency"])
+        if key != (point["trial"], point["concurrency"]):
+            known = found.setdefault(key, {**row, "why": ""})
+            known["why"] = f"{known['why']}, {why}".strip(", ")
+    return list(found.values())
+
+
+def _at(rows: Sequence[Row], concurrency: int) -> Row | None:
+    return next((row for row in rows if row["concurrency"] == concurrency), None)
+
+
+def _is_confirmed(frame: pd.DataFrame, deployment_hash: str) -> bool:
+    again = selectable(frame)
+    again = again[again["kind"] == "confirm"]
+    return bool((again["deployment_hash"] == deployment_hash).any())

@@ -1,0 +1,120 @@
+"""The text that candidates are scored on, as token ids, and how it is kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sweeper.errors import StudyError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """What one engine thinks of each reference token, given all tokens before it.
+
+    Attributes:
+        ranks: 1 is the engine's own first choice; one a token.
+        logprobs: natural logarithm of its probability; one a token.
+    """
+
+    ranks: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ReferenceItem:
+    """One prompt, what the reference wrote, and how the reference scores it.
+
+    Attributes:
+        id, kind: of the suite's prompt.
+        prompt_ids: token ids, as the server made them from the text.
+        reference_ids: token ids the reference wrote greedily.
+        scores: the reference's own, in the way candidates are scored. A rank above 1 is possible:
+            equal or nearly equal logits fall otherwise when tokens are read all at once.
+    """
+
+    id: str
+    kind: str
+    prompt_ids: tuple[int, ...]
+    reference_ids: tuple[int, ...]
+    scores: TokenScores
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Reference text of a study.
+
+    Attributes:
+        suite: hash of the prompts, see `sweeper.quality.suite.suite_hash`.
+        model: what the reference server called its model; told to no other server.
+        items: one a prompt.
+    """
+
+    suite: str
+    model: str
+    items: tuple[ReferenceItem, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Reference tokens in all."""
+        return sum(len(item.reference_ids) for item in self.items)
+
+    @property
+    def longest_tokens(self) -> int:
+        """Room a candidate needs for its longest item, the one written token included."""
+        return 1 + max(len(item.prompt_ids) + len(item.reference_ids) for item in self.items)
+
+
+def save_reference(reference: Reference, path: Path) -> None:
+    """Write token ids and scores, no text, replacing the file in one step."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT, **asdict(reference)}, file, allow_nan=False)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def load_reference(path: Path) -> Reference:
+    """Read what `save_reference` wrote.
+
+    Raises:
+        FileNotFoundError: there is none yet.
+        StudyError: the file is not a reference of this format.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        if data["format"] != FORMAT:
+            raise ValueError(f"format {data['format']}, not {FORMAT}")
+        return Reference(data["suite"], data["model"], tuple(map(_item, data["items"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StudyError(
+            f"{path} is not a quality reference: {error}",
+            "move the file away; the next baseline writes a new one, and scores start afresh",
+        ) from error
+
+
+def check_scores(scores: TokenScores, reference_ids: Sequence[int]) -> None:
+    """Raises ValueError unless there is one score a token."""
+    if not len(scores.ranks) == len(scores.logprobs) == len(reference_ids) > 0:
+        raise ValueError("scores and tokens differ in number")
+
+
+def _item(data: dict[str, Any]) -> ReferenceItem:
+    scores = TokenScores(
+        tuple(map(int, data["scores"]["ranks"])), tuple(map(float, data["scores"]["logprobs"]))
+    )
+    check_scores(scores, data["reference_ids"])
+    return ReferenceItem(
+        id=str(data["id"]),
+        kind=str(data["kind"]),
+        prompt_ids=tuple(map(int, data["prompt_ids"])),
+        reference_ids=tuple(map(int, data["reference_ids"])),
+        scores=scores,
+    )

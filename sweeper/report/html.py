@@ -1,0 +1,236 @@
+"""The report: one HTML file that needs nothing else, neither network nor server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweeper.pareto.compare import interval_text
+from sweeper.pareto.points import latest_attempts, row_dict
+from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.select import THROUGHPUT
+from sweeper.report.figures import front_figure
+from sweeper.report.text import front_frame
+from sweeper.report.words import METRIC_LABELS, deployment_text, number, seconds
+from sweeper.tracking.paths import atomic_write_text
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verdicts import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1c2733;max-width:1180px;margin:2rem auto;
+padding:0 1rem}
+h1{font-size:1.6rem;margin:0} h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
+.sub{color:#5b6875} .verdict{background:#eef6f0;border-left:5px solid #2e933c;padding:.8rem 1rem}
+.verdict.bad{background:#fbeef0;border-color:#d1495b} .verdict b{font-size:1.1rem}
+.wide{overflow-x:auto} table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{padding:.35rem .6rem;border-bottom:1px solid #e3e8ed;text-align:left;vertical-align:top}
+th{background:#f6f8fa} td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+tr.chosen td{background:#eef6f0} tr.baseline td{background:#fdf3f4}
+code,pre{font:13px/1.45 ui-monospace,monospace}
+pre{background:#f6f8fa;padding:.8rem;overflow-x:auto}
+.tag{display:inline-block;border-radius:4px;padding:0 .4rem;background:#e3e8ed;font-size:.8rem}
+.tag.OK{background:#d8efdc}
+"""
+
+
+def write_report(  # noqa: PLR0917 - the order of report_html, after the path
+    path: Path,
+    frame: pd.DataFrame,
+    outcomes: Sequence[TrialOutcome],
+    recommendation: Recommendation | None,
+    study: str,
+    ended: str = "",
+) -> None:
+    """Write the report in place of the earlier one.
+
+    Args:
+        path: the HTML file; its folder must exist.
+        frame: of `points_frame`.
+        outcomes: all trials, failed ones too.
+        recommendation: None if nothing was feasible.
+        study: the study's name.
+        ended: why the search ended, one line.
+
+    Raises:
+        StudyError: it cannot be written.
+    """
+    atomic_write_text(path, report_html(frame, outcomes, recommendation, study, ended))
+
+
+def report_html(
+    frame: pd.DataFrame,
+    outcomes: Sequence[TrialOutcome],
+    recommendation: Recommendation | None,
+    study: str,
+    ended: str = "",
+) -> str:
+    """The report as text. Everything that is not made here is escaped."""
+    figure = front_figure(frame, recommendation)
+    drawing = figure.to_html(full_html=False, include_plotlyjs=True, div_id="front")
+    parts = [
+        f"<h1>{escape(study)}</h1><p class=sub>{_subtitle(outcomes, ended)}</p>",
+        _verdict(recommendation),
+        _recommended(recommendation),
+        f"<h2>Throughput and latency</h2>{drawing}",
+        _front(frame, recommendation),
+        _trials(outcomes),
+        _conditions(outcomes),
+    ]
+    head = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(study)} - sweeper</title><style>{_STYLE}</style></head><body>"
+    )
+    return head + "\n".join(part for part in parts if part) + "</body></html>\n"
+
+
+def _subtitle(outcomes: Sequence[TrialOutcome], ended: str) -> str:
+    spent = sum(outcome.timings_s.get("total", 0.0) for outcome in outcomes)
+    launches = sum(outcome.launched for outcome in outcomes)
+    trials = len(latest_attempts(outcomes))
+    text = f"{trials} trials, {launches} launches, {seconds(spent)} of measuring"
+    return escape(f"{text}. {ended}".strip())
+
+
+def _verdict(recommendation: Recommendation | None) -> str:
+    if recommendation is None:
+        return (
+            "<div class='verdict bad'><b>No feasible operating point.</b><br>"
+            "The causes are in the table of trials.</div>"
+        )
+    look = "verdict" if recommendation.keeps_slo else "verdict bad"
+    word = " <span class=tag>predicted</span>" if recommendation.predicted else ""
+    return (
+        f"<div class='{look}'><b>{escape(recommendation.headline)}</b>{word}<br>"
+        f"{escape(recommendation.reason)}</div>"
+    )
+
+
+def _recommended(recommendation: Recommendation | None) -> str:
+    if recommendation is None:
+        return ""
+    point, base = recommendation.point, recommendation.baseline or {}
+    title = "Recommended deployment" if recommendation.keeps_slo else "Nearest to the SLO"
+    metrics = [
+        [
+            label,
+            number(point.get(metric)),
+            interval_text(point, metric) or "-",
+            number(base.get(metric)),
+            number(recommendation.ratios.get(metric)),
+        ]
+        for metric, label in METRIC_LABELS.items()
+        if metric in point
+    ]
+    columns = [f"At concurrency {recommendation.concurrency} (n={point['n']})", "recommended"]
+    columns += ["95 % interval", "baseline", "ratio"]
+    settings = [[name, str(value)] for name, value in sorted(recommendation.deployment.items())]
+    settings = settings or [["everything", "engine defaults"]]
+    alternatives = [
+        [row["why"], str(row["trial"]), str(row["concurrency"]), deployment_text(row["deployment"])]
+        for row in recommendation.alternatives
+    ]
+    html = f"<h2>{title}</h2>" + _table(["Parameter", "Value"], settings)
+    html += _table(columns, metrics, numeric=range(1, 5))
+    if alternatives:
+        html += "<h2>Other ends of the front</h2>"
+        html += _table(["Why", "Trial", "Concurrency", "Deployment"], alternatives)
+    return html
+
+
+def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
+    if not len(frame):
+        return ""
+    rows = [row_dict(row) for row in front_frame(frame).to_dict("records")]
+    metrics = [name for name in METRIC_LABELS if any(name in row for row in rows)]
+    chosen = (
+        (recommendation.trial, recommendation.concurrency) if recommendation is not None else None
+    )
+    looks, cells = [], []
+    for row in rows:
+        is_chosen = (row["trial"], row["concurrency"]) == chosen
+        looks.append("chosen" if is_chosen else str(row["kind"]))
+        values = [number(row.get(name)) for name in metrics]
+        text = deployment_text(row["deployment"])
+        cells.append([str(row["trial"]), str(row["concurrency"]), str(row["n"]), *values, text])
+    columns = ["Trial", "Concurrency", "n", *(METRIC_LABELS[m] for m in metrics), "Deployment"]
+    return "<h2>Pareto front</h2>" + _table(
+        columns, cells, looks=looks, numeric=range(len(columns) - 1)
+    )
+
+
+def _trials(outcomes: Sequence[TrialOutcome]) -> str:
+    rows, looks = [], []
+    for outcome in latest_attempts(outcomes):
+        top = max(outcome.valid_points, key=lambda p: p.metrics.get(THROUGHPUT, 0.0), default=None)
+        metrics: Mapping[str, float] = top.metrics if top is not None else {}
+        rows.append(
+            [
+                str(outcome.number),
+                outcome.kind,
+                str(outcome.verdict),
+                number(metrics.get(THROUGHPUT)),
+                number(metrics.get("e2e_p95_ms")),
+                number(outcome.quality.agreement if outcome.quality else None),
+                deployment_text(outcome.deployment),
+                _cause(outcome),
+            ]
+        )
+        looks.append(outcome.kind)
+    columns = ["Trial", "Kind", "Verdict", "Peak tokens/s per device", "E2E P95 ms there"]
+    columns += ["Agreement", "Deployment", "Cause and remedy"]
+    return "<h2>All trials</h2>" + _table(columns, rows, looks=looks, numeric=range(3, 6), tag=2)
+
+
+def _cause(outcome: TrialOutcome) -> str:
+    if outcome.verdict is Verdict.OK:
+        reasons = [reason for point in outcome.points for reason in point.reasons]
+        return "; ".join(dict.fromkeys(reasons))
+    return f"{outcome.phase}: {outcome.cause}" + (
+        f" Remedy: {outcome.remedy}" if outcome.remedy else ""
+    )
+
+
+def _conditions(outcomes: Sequence[TrialOutcome]) -> str:
+    manifest = next((o.manifest for o in outcomes if o.manifest and o.points), None)
+    if manifest is None:
+        return ""
+    text = json.dumps(manifest, indent=2, default=str, ensure_ascii=False, sort_keys=True)
+    return (
+        "<h2>Conditions</h2><p class=sub>Of the first measured trial; every trial's own are in "
+        f"trials.jsonl.</p><pre>{escape(text)}</pre>"
+    )
+
+
+def _table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    looks: Sequence[str] = (),
+    numeric: Iterable[int] = (),
+    tag: int | None = None,
+) -> str:
+    """An HTML table; every cell is escaped here and nowhere else."""
+    right = set(numeric)
+
+    def cell(kind: str, index: int, text: Any) -> str:
+        look = " class=n" if index in right else ""
+        content = escape(str(text))
+        if kind == "td" and index == tag:
+            content = f'<span class="tag {content}">{content}</span>'
+        return f"<{kind}{look}>{content}</{kind}>"
+
+    head = "".join(cell("th", i, name) for i, name in enumerate(columns))
+    body = "".join(
+        f'<tr class="{escape(looks[r]) if looks else ""}">'
+        + "".join(cell("td", i, text) for i, text in enumerate(row))
+        + "</tr>"
+        for r, row in enumerate(rows)
+    )
+    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"

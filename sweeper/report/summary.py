@@ -1,0 +1,54 @@
+"""A finished study in the few figures that its MLflow parent run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.select import SHOWN_METRICS, front_mask
+from sweeper.tracking.mlflow_log import StudySummary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def study_summary(
+    frame: pd.DataFrame,
+    recommendation: Recommendation | None,
+    ended: str,
+    artifacts: Sequence[Path] = (),
+) -> StudySummary:
+    """What the parent run is told.
+
+    Args:
+        frame: of `points_frame`.
+        recommendation: None if nothing was feasible.
+        ended: why the search ended; ``stopped`` at its start marks an interrupted study.
+        artifacts: files to attach, those that exist.
+    """
+    mask = front_mask(frame)
+    numbers = frozenset(int(number) for number in frame["trial"][mask])
+    metrics: dict[str, float] = {"front_size": float(mask.sum())}
+    tags = {"ended": ended}
+    if recommendation is not None:
+        tags |= {
+            "recommended_trial": str(recommendation.trial),
+            "headline": recommendation.headline,
+            "confirmed": str(recommendation.confirmed).lower(),
+            "keeps_slo": str(recommendation.keeps_slo).lower(),
+        }
+        metrics["recommended_concurrency"] = float(recommendation.concurrency)
+        for name in SHOWN_METRICS:
+            if name in recommendation.point:
+                metrics[f"recommended_{name}"] = float(recommendation.point[name])
+            if name in recommendation.ratios:
+                metrics[f"ratio_{name}"] = recommendation.ratios[name]
+    return StudySummary(
+        pareto_trials=numbers,
+        metrics=metrics,
+        tags=tags,
+        artifacts=tuple(artifacts),
+        interrupted=ended.startswith("stopped"),
+    )

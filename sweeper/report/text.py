@@ -1,0 +1,194 @@
+"""The study in the terminal: front, recommendation, status, failures. Plain text, returned."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sweeper.pareto.points import latest_attempts, row_dict
+from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask
+from sweeper.report.words import METRIC_LABELS, deployment_text, number
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verdicts import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+_SHOWN = ("output_tokens_per_s", THROUGHPUT, "ttft_p95_ms", "tpot_p95_ms", LATENCY, "quality")
+
+
+def render_front(
+    frame: pd.DataFrame, recommendation: Recommendation | None, form: str = "table"
+) -> str:
+    """The front and the recommendation.
+
+    Args:
+        frame: of `points_frame`.
+        recommendation: None if nothing was feasible.
+        form: ``table``, ``json`` or ``csv``; CSV has the front only.
+
+    Raises:
+        ValueError: `form` is not one of the three.
+    """
+    if form not in ("table", "json", "csv"):
+        raise ValueError(f"form {form!r} is not table, json or csv")
+    front = front_frame(frame)
+    if form == "csv":
+        return front_csv(front)
+    rows = [row_dict(row) for row in front.to_dict("records")]
+    if form == "json":
+        chosen = recommendation.to_dict() if recommendation else None
+        data = {"front": rows, "recommendation": chosen}
+        return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)
+    if recommendation is None:
+        return "no feasible operating point"
+    return f"{_front_table(rows, recommendation)}\n{_verdict(recommendation)}"
+
+
+def front_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows on the front, by rising throughput."""
+    front = frame[front_mask(frame)]
+    return front.sort_values(THROUGHPUT, kind="stable") if len(front) else front
+
+
+def front_csv(front: pd.DataFrame) -> str:
+    """CSV of front rows; the deployment is one JSON column, and each parameter a column too."""
+    copy = front.copy()
+    copy["deployment"] = [json.dumps(d, sort_keys=True) for d in front["deployment"]]
+    return str(copy.to_csv(index=False, lineterminator="\n"))
+
+
+def render_status(
+    outcomes: Sequence[TrialOutcome], name: str = "", launches_budget: int | None = None
+) -> str:
+    """All trials with verdict and cause, and what is left of the budget."""
+    table = _table(
+        f"study {name}".strip(), ["trial", "kind", "verdict"], ["tokens/s", "E2E P95 ms"]
+    )
+    table.add_column("deployment or cause", overflow="fold")
+    for outcome in latest_attempts(outcomes):
+        table.add_row(*_status_row(outcome))
+    launched = sum(outcome.launched for outcome in outcomes)
+    of = f" of {launches_budget}" if launches_budget is not None else ""
+    counts = Counter(str(outcome.verdict) for outcome in latest_attempts(outcomes))
+    tally = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    return f"{_plain(table)}\n{launched}{of} launches used; trials: {tally or 'none yet'}"
+
+
+def render_misses(outcomes: Sequence[TrialOutcome]) -> str:
+    """Every trial that did not end OK: verdict, phase, cause and remedy, the same ones once."""
+    lines: dict[str, list[int]] = {}
+    for outcome in latest_attempts(outcomes):
+        if outcome.verdict is not Verdict.OK:
+            text = f"{outcome.verdict} ({outcome.phase}): {outcome.cause}"
+            if outcome.remedy:
+                text += f"\n      remedy: {outcome.remedy}"
+            lines.setdefault(text, []).append(outcome.number)
+    return "\n".join(f"  trial {_numbers(found)}: {text}" for text, found in lines.items())
+
+
+def _numbers(found: Sequence[int]) -> str:
+    shown = ", ".join(str(n) for n in found[:5])
+    return shown if len(found) <= 5 else f"{shown} and {len(found) - 5} more"
+
+
+def _status_row(outcome: TrialOutcome) -> list[str]:
+    from rich.markup import escape
+
+    text = deployment_text(outcome.deployment)
+    if outcome.verdict is not Verdict.OK:
+        text = f"{text}: {outcome.cause}"
+    top = max(
+        outcome.valid_points, key=lambda p: p.metrics.get("output_tokens_per_s", 0.0), default=None
+    )
+    metrics = top.metrics if top is not None else {}
+    return [
+        str(outcome.number),
+        outcome.kind,
+        str(outcome.verdict),
+        number(metrics.get("output_tokens_per_s")),
+        number(metrics.get("e2e_p95_ms")),
+        escape(text),
+    ]
+
+
+def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> str:
+    metrics = [name for name in _SHOWN if any(name in row for row in rows)]
+    if all(row.get("output_tokens_per_s") == row.get(THROUGHPUT) for row in rows):
+        metrics = [name for name in metrics if name != THROUGHPUT]
+    title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
+    labels = [METRIC_LABELS[name] for name in metrics]
+    table = _table(title, ["", "trial"], ["concurrency", *labels])
+    table.add_column("deployment", overflow="fold")
+    chosen = (recommendation.trial, recommendation.concurrency)
+    base = recommendation.baseline
+    if base is not None and not any(_key(row) == _key(base) for row in rows):
+        rows = [*rows, {**base, "off_front": True}]
+    for row in rows:
+        table.add_row(*_front_row(row, metrics, _mark(row, chosen)))
+    return _plain(table)
+
+
+def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[str]:
+    from rich.markup import escape
+
+    values = [number(row.get(metric)) for metric in metrics]
+    text = escape(deployment_text(row["deployment"]))
+    return [mark, str(row["trial"]), str(row["concurrency"]), *values, text]
+
+
+def _key(row: dict[str, Any]) -> tuple[int, int]:
+    return int(row["trial"]), int(row["concurrency"])
+
+
+def _mark(row: dict[str, Any], chosen: tuple[int, int]) -> str:
+    if _key(row) == chosen:
+        return "►"
+    if row["kind"] == "baseline":
+        return "(baseline)" if row.get("off_front") else "baseline"
+    return ""
+
+
+def _verdict(recommendation: Recommendation) -> str:
+    lines = [recommendation.headline, recommendation.reason]
+    compared = [("the same load", recommendation.ratios)]
+    if recommendation.ratios_best != recommendation.ratios:
+        compared.append(("its best load", recommendation.ratios_best))
+    for title, found in compared:
+        if found and not recommendation.is_baseline:
+            parts = ", ".join(f"{METRIC_LABELS.get(k, k)} x{v:.2f}" for k, v in found.items())
+            lines.append(f"against the baseline at {title}: {parts}")
+    for row in recommendation.alternatives:
+        lines.append(
+            f"alternative ({row['why']}): trial {row['trial']} at concurrency {row['concurrency']}"
+        )
+    return "\n".join(line for line in lines if line)
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _plain(table: Table) -> str:
+    """The table without colours, as wide as the terminal but never too narrow to read."""
+    import shutil
+
+    from rich.console import Console
+
+    width = max(120, shutil.get_terminal_size((140, 40)).columns)
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, no_color=True, force_terminal=False).print(table)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")

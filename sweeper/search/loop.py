@@ -1,0 +1,294 @@
+"""The study: candidates are refused by arithmetic or launched, until the budget is used.
+
+    candidate ──► breaks a rule? ──► journal INFEASIBLE_CONFIG without a launch
+        │
+        └──► launch (once more if its surroundings failed) ──► journal ──► MLflow ──► tell Optuna
+
+The journal line is written before anything else learns of an outcome.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sweeper.errors import StudyError
+from sweeper.estimate.narrow import narrow
+from sweeper.estimate.violation import Violation
+from sweeper.launcher.local import LocalLauncher
+from sweeper.quality.reference import Reference, load_reference, save_reference
+from sweeper.search.budget import Spent, eta_s, exhausted
+from sweeper.search.candidates import Candidate, Candidates, as_raw
+from sweeper.search.objective import Objective, corner_from_baseline
+from sweeper.search.progress import summarise_progress
+from sweeper.search.proposals import Proposals
+from sweeper.search.setup import StudySetup
+from sweeper.space.canonical import baseline, canonical
+from sweeper.tracking.journal import Journal
+from sweeper.tracking.mlflow_log import MlflowTracker
+from sweeper.tracking.paths import StudyPaths
+from sweeper.trial.outcome import QualityScore, TrialOutcome
+from sweeper.trial.plan import TrialPlan
+from sweeper.trial.progress import Listener, Note, TrialEnded, TrialStarted
+from sweeper.verdicts import Phase, Verdict
+
+# Refusals are free, but a space that is nearly all infeasible must not spin forever.
+MAX_REFUSED_IN_A_ROW = 300
+# The same kind of fault in the surroundings this many trials in a row is the study's, not theirs.
+MAX_FAULTS_IN_A_ROW = 3
+
+
+class StudyRun:
+    """Runs one study to the end of its budget.
+
+    Args:
+        setup: the study's surroundings.
+        paths: the study's folder; its lock is held.
+        journal: its record, the source of truth.
+        tracker: MLflow; never stops a study.
+        listener: told of everything worth showing.
+    """
+
+    def __init__(
+        self,
+        setup: StudySetup,
+        paths: StudyPaths,
+        journal: Journal,
+        tracker: MlflowTracker,
+        listener: Listener,
+    ) -> None:
+        self._setup = setup
+        self._paths = paths
+        self._journal = journal
+        self._tracker = tracker
+        self._listener = listener
+        self._launcher = LocalLauncher(setup.engine)
+        self._token = f"sweeper-{secrets.token_hex(8)}"
+        self._outcomes: list[TrialOutcome] = journal.read()
+        self._reference = _stored_reference(paths)
+        cfg = setup.cfg
+        self._objective = Objective(
+            cfg.objective, cfg.select.slo, max(cfg.load.concurrency), cfg.quality.kind != "none"
+        )
+        self._faults_in_a_row = 0
+
+    @property
+    def outcomes(self) -> list[TrialOutcome]:
+        """Every journalled attempt so far, oldest first."""
+        return list(self._outcomes)
+
+    def run(self) -> str:
+        """Run until the budget is used or the space exhausted.
+
+        Returns:
+            Why it ended, one line.
+
+        Raises:
+            StudyError: the baseline cannot run, or the surroundings fail again and again.
+            KeyboardInterrupt: everything measured is kept.
+        """
+        self._anchor(self._latest().get(0))
+        space = self._setup.space
+        searched, dropped = narrow(space, self._violations)
+        for item in dropped:
+            self._listener(
+                Note(f"{item.parameter}={item.value} is left out: {item.violation.cause}")
+            )
+        sampler = self._setup.cfg.sampler
+        proposals = Proposals(self._paths.optuna_journal, searched, sampler, self._objective)
+        interrupted = self._catch_up(proposals)
+        candidates = Candidates(
+            space, searched, proposals, self._violations, self._by_hash, sampler.seed
+        )
+        ended = self._out_of_budget()
+        if ended is not None:
+            return ended
+        for candidate in candidates.each(interrupted):
+            self._try(candidate, proposals)
+            ended = self._out_of_budget()
+            if ended is not None:
+                return ended
+        return "every deployment of the space has been tried"
+
+    def _try(self, candidate: Candidate, proposals: Proposals) -> None:
+        number = max(self._latest(), default=-1) + 1
+        if candidate.proposal is not None:
+            proposals.assign(candidate.proposal, number)
+        if candidate.violations:
+            outcome = self._refused(number, candidate)
+            self._keep(outcome)
+        else:
+            outcome = self._launch_with_retry(number, candidate)
+        if candidate.kind == "baseline":
+            self._anchor(outcome)
+        if candidate.proposal is not None:
+            proposals.tell(candidate.proposal, outcome)
+        else:
+            proposals.note_refused(outcome)
+        self._stop_if_hopeless(outcome)
+
+    def _refused(self, number: int, candidate: Candidate) -> TrialOutcome:
+        """What arithmetic proves impossible is recorded without a launch."""
+        first = candidate.violations[0]
+        return TrialOutcome(
+            number=number,
+            kind=candidate.kind,
+            deployment=candidate.deployment,
+            deployment_hash=candidate.deployment_hash,
+            verdict=Verdict.INFEASIBLE_CONFIG,
+            phase=Phase.PLAN,
+            cause=first.cause,
+            remedy=first.remedy,
+            evidence="\n".join(f"{found.rule}: {found.cause}" for found in candidate.violations),
+            launched=False,
+            timings_s={"total": 0.0},
+            manifest=self._setup.conditions(),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _launch_with_retry(self, number: int, candidate: Candidate) -> TrialOutcome:
+        outcome = self._launch(number, candidate, attempt=1)
+        if outcome.verdict.is_retryable and self._out_of_budget() is None:
+            self._listener(
+                Note(f"trial {number}: {outcome.verdict}: {outcome.cause}; trying once more")
+            )
+            outcome = self._launch(number, candidate, attempt=2)
+        return outcome
+
+    def _launch(self, number: int, candidate: Candidate, attempt: int) -> TrialOutcome:
+        self._listener(
+            TrialStarted(
+                number,
+                candidate.kind,
+                candidate.deployment,
+                self._spent().launches,
+                self._setup.cfg.budget.launches,
+            )
+        )
+        result = self._launcher.run(self._plan(number, candidate, attempt), self._listener)
+        if result.reference is not None:
+            save_reference(result.reference, self._paths.reference_json)
+            self._reference = result.reference
+        self._keep(result.outcome)
+        return result.outcome
+
+    def _plan(self, number: int, candidate: Candidate, attempt: int) -> TrialPlan:
+        setup, cfg = self._setup, self._setup.cfg
+        checkpoint, parameters = setup.resolve(candidate.deployment)
+        key = setup.quality_key(candidate.deployment)
+        defaults = canonical(setup.space, baseline(setup.space))
+        run_dir = self._paths.trial_dir(number, attempt)
+        run_dir.mkdir(parents=True, exist_ok=True)
+        return TrialPlan(
+            number=number,
+            kind=candidate.kind,
+            attempt=attempt,
+            deployment=candidate.deployment,
+            deployment_hash=candidate.deployment_hash,
+            checkpoint=checkpoint,
+            engine_parameters=parameters,
+            run_dir=run_dir,
+            record_path=self._paths.launch_record,
+            token=self._token,
+            start_timeout_s=setup.start_timeout_s,
+            workload=cfg.workload,
+            load=cfg.load,
+            quality=cfg.quality,
+            device_count=setup.device_count(candidate.deployment),
+            seed=cfg.workload.seed,
+            quality_key=key,
+            known_quality=self._known_quality(key),
+            reference=self._reference,
+            may_write_reference=key == setup.quality_key(defaults),
+            conditions=setup.conditions(),
+            revision=setup.model.revision,
+            trust_remote_code=cfg.model.trust_remote_code,
+            dtype=cfg.model.dtype,
+        )
+
+    def _known_quality(self, key: str) -> QualityScore | None:
+        for outcome in self._outcomes:
+            if outcome.quality is not None and outcome.quality.key == key:
+                return outcome.quality
+        return None
+
+    def _keep(self, outcome: TrialOutcome) -> None:
+        """Journal first; then everyone else may know."""
+        self._journal.append(outcome)
+        self._outcomes.append(outcome)
+        self._tracker.record(outcome)
+        self._listener(TrialEnded(outcome))
+        left_s = eta_s(self._outcomes, self._spent(), self._setup.cfg.budget)
+        self._listener(summarise_progress(self._outcomes, self._setup.cfg, left_s))
+
+    def _anchor(self, outcome: TrialOutcome | None) -> None:
+        """Fix the corner of the frontier objective once the baseline is known."""
+        if outcome is not None and outcome.verdict is Verdict.OK and outcome.valid_points:
+            self._objective.corner = corner_from_baseline(outcome, self._setup.cfg.objective)
+
+    def _catch_up(self, proposals: Proposals) -> list[dict[str, Any]]:
+        """Bring Optuna and MLflow up to date with the journal; deployments left in mid-air."""
+        latest = self._latest()
+        interrupted = proposals.reconcile(latest)
+        for outcome in proposals.missing(list(latest.values())):
+            if not outcome.launched:
+                proposals.note_refused(outcome)
+                continue
+            proposal = proposals.ask(as_raw(self._setup.space, outcome.deployment))
+            proposals.assign(proposal, outcome.number)
+            proposals.tell(proposal, outcome)
+        self._tracker.start()
+        if self._outcomes:
+            self._tracker.sync(self._outcomes)
+        return [as_raw(self._setup.space, deployment) for deployment in interrupted]
+
+    def _violations(self, deployment: Mapping[str, Any]) -> list[Violation]:
+        longest = self._reference.longest_tokens if self._reference is not None else 0
+        return self._setup.violations(deployment, longest)
+
+    def _latest(self) -> dict[int, TrialOutcome]:
+        return {outcome.number: outcome for outcome in self._outcomes}
+
+    def _by_hash(self) -> Mapping[str, TrialOutcome]:
+        return {outcome.deployment_hash: outcome for outcome in self._outcomes}
+
+    def _spent(self) -> Spent:
+        price = self._setup.cfg.hardware.price_per_hour
+        return Spent.of(self._outcomes, price, self._setup.hardware.device_count)
+
+    def _out_of_budget(self) -> str | None:
+        refused = 0
+        for outcome in reversed(self._outcomes):
+            if outcome.launched:
+                break
+            refused += 1
+        if refused >= MAX_REFUSED_IN_A_ROW:
+            return f"{refused} deployments in a row were refused before launch"
+        return exhausted(self._spent(), self._setup.cfg.budget)
+
+    def _stop_if_hopeless(self, outcome: TrialOutcome) -> None:
+        """A baseline that cannot run, or a machine that keeps failing, ends the study at once."""
+        if outcome.kind == "baseline" and outcome.verdict is not Verdict.OK:
+            raise StudyError(
+                f"the baseline (the engine's own defaults) ended {outcome.verdict} in phase "
+                f"{outcome.phase}: {outcome.cause}",
+                f"{outcome.remedy}; a value for every deployment, baseline included, is set with "
+                f"engine.args.NAME=VALUE and study=NEW_NAME. Log: "
+                f"{self._paths.server_log(outcome.number, outcome.attempt)}",
+            )
+        if outcome.verdict.is_retryable:
+            self._faults_in_a_row += 1
+        elif outcome.launched:
+            self._faults_in_a_row = 0
+        if self._faults_in_a_row >= MAX_FAULTS_IN_A_ROW:
+            raise StudyError(
+                f"{self._faults_in_a_row} trials in a row failed for reasons that are not the "
+                f"deployment's; last: {outcome.verdict}: {outcome.cause}",
+                f"{outcome.remedy}; then `python -m sweeper resume study={self._paths.name}`",
+            )
+
+
+def _stored_reference(paths: StudyPaths) -> Reference | None:
+    return load_reference(paths.reference_json) if paths.reference_json.exists() else None

@@ -1,0 +1,210 @@
+"""What the sampler is told of a launch. Pure.
+
+Whatever is chosen here, every metric of every point is journalled; the objective only steers.
+
+`frontier`: area dominated by the trial's load curve in the plane of log throughput (up) and log
+latency (down), against a fixed corner taken from the baseline. One launch gives one number, in nats²,
+that grows when any part of the curve moves out. Natural logarithms make a gain of 10 % worth the
+same at every load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.trial.outcome import Point, TrialOutcome
+from sweeper.verdicts import Verdict
+
+# The corner lies this factor below the baseline's lowest throughput and above its highest latency,
+# so that a deployment worse than the baseline still gets a graded answer.
+CORNER_MARGIN = 4.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What Optuna is told of one trial.
+
+    Attributes:
+        values: one an objective, in the order of `Objective.names`; None where the trial gives
+            none (it is then pruned with `violation`).
+        violation: positive if the trial is infeasible, by how much where that is known.
+    """
+
+    values: tuple[float, ...] | None
+    violation: float
+
+
+@dataclass(frozen=True)
+class Corner:
+    """Fixed reference of the frontier objective, from the baseline's load curve."""
+
+    throughput: float
+    latency_ms: float
+
+
+def corner_from_baseline(outcome: TrialOutcome, cfg: ObjectiveConfig) -> Corner:
+    """The corner that all trials of a study are measured against.
+
+    Raises:
+        ValueError: the baseline has no valid point.
+    """
+    curve = load_curve(outcome.valid_points, cfg)
+    return Corner(
+        throughput=min(throughput for throughput, _ in curve) / CORNER_MARGIN,
+        latency_ms=max(latency for _, latency in curve) * CORNER_MARGIN,
+    )
+
+
+def load_curve(points: Sequence[Point], cfg: ObjectiveConfig) -> list[tuple[float, float]]:
+    """(throughput, latency in ms) of each point that has both."""
+    return [
+        (point.metrics[cfg.throughput_metric], point.metrics[cfg.latency_metric])
+        for point in points
+        if cfg.throughput_metric in point.metrics and cfg.latency_metric in point.metrics
+    ]
+
+
+def log_hypervolume(curve: Sequence[tuple[float, float]], corner: Corner) -> float:
+    """Area dominated by a load curve in (log throughput, log latency), nats².
+
+    A sweep from the lowest latency up: each point adds the strip between its latency and the next
+    one's, as high as the best throughput reached so far.
+    """
+    inside = sorted(
+        (math.log(latency), math.log(throughput))
+        for throughput, latency in curve
+        if throughput > corner.throughput and latency < corner.latency_ms
+    )
+    floor, right = math.log(corner.throughput), math.log(corner.latency_ms)
+    area = 0.0
+    best = floor
+    for index, (latency, throughput) in enumerate(inside):
+        best = max(best, throughput)
+        next_latency = inside[index + 1][0] if index + 1 < len(inside) else right
+        area += (next_latency - latency) * (best - floor)
+    return area
+
+
+class Objective:
+    """The chosen objective: names, directions, and what a trial is worth.
+
+    Args:
+        cfg: `objective=...`.
+        slo: the promise, for kind `slo`.
+        highest_level: the ladder's highest concurrency, the default level of `point`.
+        with_quality: False for `quality=none`.
+    """
+
+    def __init__(
+        self, cfg: ObjectiveConfig, slo: SloConfig, highest_level: int, with_quality: bool
+    ) -> None:
+        self._cfg = cfg
+        self._slo = slo
+        self._level = cfg.concurrency or highest_level
+        self._with_quality = with_quality
+        self.corner: Corner | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self._signed_names()]
+
+    @property
+    def directions(self) -> list[str]:
+        return ["maximize" if sign > 0 else "minimize" for _, sign in self._signed_names()]
+
+    def _signed_names(self) -> list[tuple[str, int]]:
+        quality = [("quality", +1)] if self._with_quality else []
+        match self._cfg.kind:
+            case "frontier":
+                return [("log_hypervolume", +1), *quality]
+            case "slo":
+                return [("throughput_under_slo", +1), *quality]
+            case "point":
+                return [(self._cfg.throughput_metric, +1), (self._cfg.latency_metric, -1), *quality]
+            case _:
+                return [(name[1:], -1 if name[0] == "-" else +1) for name in self._cfg.metrics]
+
+    def tell(self, outcome: TrialOutcome) -> Told:
+        """Values of an OK trial; otherwise, or if the SLO is missed, a violation."""
+        if outcome.verdict.is_config_fault:
+            return Told(None, _violation(outcome))
+        if outcome.verdict is not Verdict.OK or not outcome.valid_points:
+            return Told(None, 0.0)
+        values = self._values(outcome)
+        if values is None:
+            return Told(None, self._slo_excess(outcome) if self._cfg.kind == "slo" else 1.0)
+        if not all(math.isfinite(value) for value in values):
+            raise ValueError(f"trial {outcome.number}: non-finite objective values {values}")
+        return Told(values, 0.0)
+
+    def _values(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
+        first = self._performance(outcome)
+        if first is None:
+            return None
+        if not self._with_quality or self._cfg.kind == "metrics":
+            return first
+        if outcome.quality is None:
+            return None
+        return (*first, outcome.quality.agreement)
+
+    def _performance(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
+        match self._cfg.kind:
+            case "frontier":
+                if self.corner is None:
+                    raise ValueError("the frontier objective needs the baseline's corner first")
+                curve = load_curve(outcome.valid_points, self._cfg)
+                return (log_hypervolume(curve, self.corner),) if curve else None
+            case "slo":
+                keeping = [
+                    point.metrics[self._cfg.throughput_metric]
+                    for point in outcome.valid_points
+                    if slo_excess(point, self._slo) <= 0
+                ]
+                return (max(keeping),) if keeping else None
+            case _:
+                return self._at_level(outcome)
+
+    def _at_level(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
+        for point in outcome.valid_points:
+            if point.concurrency == self._level:
+                values = _metric_values(point, outcome)
+                wanted = self.names if self._cfg.kind == "metrics" else self.names[:2]
+                found = [values[name] for name in wanted if name in values]
+                return tuple(found) if len(found) == len(wanted) else None
+        return None
+
+    def _slo_excess(self, outcome: TrialOutcome) -> float:
+        return min(slo_excess(point, self._slo) for point in outcome.valid_points)
+
+
+def slo_excess(point: Point, slo: SloConfig) -> float:
+    """How far a point misses the promise: the largest log ratio to a limit; ≤ 0 if it keeps all.
+
+    A limit whose metric was not measured counts as missed by a factor of e.
+    """
+    excess = [-math.inf]
+    for metric in ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms"):
+        limit = getattr(slo, metric)
+        if limit is not None:
+            measured = point.metrics.get(metric)
+            excess.append(math.log(measured / limit) if measured else 1.0)
+    return max(excess)
+
+
+def _metric_values(point: Point, outcome: TrialOutcome) -> dict[str, float]:
+    values = dict(point.metrics)
+    if outcome.quality is not None:
+        values["quality"] = outcome.quality.agreement
+    return values
+
+
+def _violation(outcome: TrialOutcome) -> float:
+    """How far an infeasible trial missed, where its diagnosis says so; else 1."""
+    needed = outcome.learnt.get("needed_gib")
+    available = outcome.learnt.get("available_gib")
+    if isinstance(needed, int | float) and isinstance(available, int | float) and available > 0:
+        return max(math.log(needed / available), 1e-3)
+    return 1.0

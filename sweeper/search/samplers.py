@@ -1,0 +1,61 @@
+"""Optuna's samplers by name, with the settings this product uses them with."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sweeper.config.schema import SamplerConfig
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+    from sweeper.space.model import Space
+
+
+def sampler_kind(cfg: SamplerConfig) -> str:
+    """Resolve `auto`: the Gaussian process where torch is there (it needs it), TPE otherwise."""
+    if cfg.kind != "auto":
+        return cfg.kind
+    return "gp" if importlib.util.find_spec("torch") else "tpe"
+
+
+def is_conditional(kind: str) -> bool:
+    """Whether the sampler is asked branch by branch, or given the flattened space.
+
+    GP, QMC and NSGA-II model jointly only what every trial has, so they get every parameter of
+    every branch; the canonical form then drops what is inactive.
+    """
+    return kind in {"tpe", "random"}
+
+
+def make_sampler(cfg: SamplerConfig, space: Space) -> BaseSampler:
+    """Build the sampler of a study. Seeds by `cfg.seed`."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    from optuna import samplers
+
+    from sweeper.space.distributions import grid_values
+
+    kind = sampler_kind(cfg)
+    table: dict[str, Callable[[], BaseSampler]] = {
+        "gp": lambda: samplers.GPSampler(
+            seed=cfg.seed, n_startup_trials=cfg.startup_trials, deterministic_objective=False
+        ),
+        "tpe": lambda: samplers.TPESampler(
+            seed=cfg.seed,
+            n_startup_trials=cfg.startup_trials,
+            multivariate=True,
+            group=True,
+            constant_liar=True,
+        ),
+        "random": lambda: samplers.RandomSampler(seed=cfg.seed),
+        "nsgaii": lambda: samplers.NSGAIISampler(
+            seed=cfg.seed, population_size=max(cfg.startup_trials * 2, 8)
+        ),
+        "qmc": lambda: samplers.QMCSampler(seed=cfg.seed, scramble=True),
+        "grid": lambda: samplers.GridSampler(grid_values(space), seed=cfg.seed),
+    }
+    return table[kind]()

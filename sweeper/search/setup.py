@@ -1,0 +1,140 @@
+"""Everything a study runs with, resolved once before the first launch."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sweeper
+from sweeper.config.schema import SweeperConfig
+from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue
+from sweeper.estimate import rules
+from sweeper.estimate.violation import Violation
+from sweeper.hardware.detect import to_manifest
+from sweeper.hardware.facts import HardwareFacts
+from sweeper.models.facts import ModelFacts
+from sweeper.models.resolve import ResolvedModel
+from sweeper.quality.key import quality_key
+from sweeper.quantize.resolve import checkpoint_for
+from sweeper.space.model import Space
+
+# A start reads the weights (a slow disk gives 100 MB/s) and may compile; an engine that has not
+# answered by then is taken for hung.
+START_BASE_S = 600.0
+SLOW_DISK_BYTES_PER_S = 100e6
+
+
+@dataclass(frozen=True)
+class StudySetup:
+    """A study's fixed surroundings.
+
+    Attributes:
+        cfg: the whole configuration.
+        space: what is searched.
+        model: the model as found on this machine.
+        draft: facts of the draft model, or None.
+        hardware: the devices.
+        engine: the engine variant.
+        engine_facts: its version and device.
+    """
+
+    cfg: SweeperConfig
+    space: Space
+    model: ResolvedModel
+    draft: ModelFacts | None
+    hardware: HardwareFacts
+    engine: Engine
+    engine_facts: EngineFacts
+
+    @property
+    def required_tokens(self) -> int:
+        """Longest request of the workload, in tokens."""
+        return self.cfg.workload.input_tokens + self.cfg.workload.output_tokens
+
+    @property
+    def start_timeout_s(self) -> float:
+        """Deadline for a server's first completion, scaled by the size of the weights."""
+        if self.cfg.engine.start_timeout_s is not None:
+            return self.cfg.engine.start_timeout_s
+        parameters = self.model.facts.parameters if self.model.facts else 0
+        size_bytes = self.model.size_bytes or parameters * 2
+        return START_BASE_S + size_bytes / SLOW_DISK_BYTES_PER_S
+
+    def conditions(self) -> dict[str, Any]:
+        """The study's part of every trial's manifest."""
+        return {
+            "model": {
+                "name": self.model.name,
+                "path": self.model.path,
+                "source": self.model.source,
+                "revision": self.model.revision,
+                "licence": self.model.licence,
+                "digest": self.model.digest,
+                "trust_remote_code": self.cfg.model.trust_remote_code,
+            },
+            "hardware": to_manifest(self.hardware),
+            "engine": asdict(self.engine_facts),
+            "client": {"name": "sweeper", "version": sweeper.__version__},
+            "python": platform.python_version(),
+            "measured": not self.engine_facts.predicted,
+        }
+
+    def violations(
+        self, deployment: Mapping[str, Any], longest_reference_tokens: int = 0
+    ) -> list[Violation]:
+        """Rules a canonical deployment breaks, the flags of every launch counted in.
+
+        Args:
+            longest_reference_tokens: longest text of the quality suite, once it is known.
+        """
+        return rules.check(
+            {**self.cfg.engine.args, **deployment},
+            model=self.model.facts,
+            hardware=self.hardware,
+            engine=self.engine_facts,
+            draft=self.draft,
+            required_tokens=max(self.required_tokens, longest_reference_tokens),
+        )
+
+    def resolve(self, deployment: Mapping[str, Any]) -> tuple[str, dict[str, ParameterValue]]:
+        """(checkpoint to serve, parameters for the engine) of a deployment.
+
+        A published quantized checkpoint replaces the model's path and its `quantization` value;
+        the draft or EAGLE model of the configuration is filled in where speculation needs one.
+        """
+        parameters = dict(deployment)
+        quantization = parameters.pop("quantization", None)
+        checkpoint, method = checkpoint_for(
+            quantization, self.model.path, self.cfg.model.checkpoints
+        )
+        if method is not None:
+            parameters["quantization"] = method
+        helpers = {
+            "draft_model": self.cfg.model.draft_model,
+            "eagle": self.cfg.model.eagle_model,
+        }
+        helper = helpers.get(str(parameters.get("speculative")))
+        if helper is not None:
+            parameters["speculative_model"] = helper
+        return checkpoint, parameters
+
+    def quality_key(self, deployment: Mapping[str, Any]) -> str:
+        """Hash of what can change a deployment's output."""
+        return quality_key(
+            {**self.cfg.engine.args, **deployment},
+            self.engine_facts.version,
+            self.cfg.model.dtype,
+            self.model.digest or self.model.path,
+        )
+
+    def device_count(self, deployment: Mapping[str, Any]) -> int:
+        """Devices a deployment occupies: tp × pp × dp on GPUs, one on a CPU."""
+        if self.hardware.kind != "cuda":
+            return 1
+        sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+        count = 1
+        for name in sizes:
+            count *= int(deployment.get(name, self.cfg.engine.args.get(name, 1)))
+        return count

@@ -1,0 +1,155 @@
+"""How an outcome looks in MLflow: names it accepts, params, metrics, tags. Pure, without MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sweeper.trial.outcome import Point, TrialOutcome
+
+MAX_PARAM_LENGTH = 6000
+MAX_NAME_LENGTH = 250
+_UNFIT = re.compile(r"[^A-Za-z0-9_\-.:/ ]+")
+_LABELS = {"": "unnamed", ".": "dot", "..": "dots"}
+_BEST_METRICS = (
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_gpu",
+    "e2e_p95_ms",
+    "ttft_p95_ms",
+    "tpot_p95_ms",
+)
+
+
+@dataclass(frozen=True)
+class RunForm:
+    """Everything a child run is filled with.
+
+    Attributes:
+        name: display name, ``003-search``.
+        params: all strings.
+        metrics: (name, value, step), finite only; the step is the concurrency.
+        tags: all strings.
+        finished: True if the run ends as FINISHED, else FAILED.
+        timestamp_ms: of every metric; fixed by the outcome, so that logging twice changes nothing.
+    """
+
+    name: str
+    params: dict[str, str]
+    metrics: list[tuple[str, float, int]]
+    tags: dict[str, str] = field(default_factory=dict)
+    finished: bool = True
+    timestamp_ms: int = 0
+
+
+def run_form(outcome: TrialOutcome, parameter_names: Sequence[str]) -> RunForm:
+    """Form of one trial.
+
+    Args:
+        outcome: the trial.
+        parameter_names: every parameter of the space; what the deployment leaves to the engine
+            is logged as ``default``, so that runs compare column by column.
+    """
+    suffix = "" if outcome.attempt == 1 else f"-retry{outcome.attempt}"
+    return RunForm(
+        name=f"{outcome.number:03d}-{outcome.kind}{suffix}",
+        params=params(outcome.deployment, parameter_names),
+        metrics=list(_metrics(outcome)),
+        tags=trial_tags(outcome),
+        finished=outcome.verdict == "OK",
+        timestamp_ms=_timestamp_ms(outcome.started_at),
+    )
+
+
+def params(deployment: Mapping[str, Any], parameter_names: Sequence[str]) -> dict[str, str]:
+    """Parameter name → text, under names MLflow accepts."""
+    names = sorted({*parameter_names, *deployment})
+    safe = safe_names(names)
+    return {safe[name]: _text(deployment.get(name, "default")) for name in names}
+
+
+def trial_tags(outcome: TrialOutcome) -> dict[str, str]:
+    """Tags of a child run; they also find it again."""
+    tags = {
+        "sweeper.role": "trial",
+        "number": str(outcome.number),
+        "attempt": str(outcome.attempt),
+        "kind": outcome.kind,
+        "verdict": str(outcome.verdict),
+        "phase": str(outcome.phase),
+        "deployment_hash": outcome.deployment_hash,
+        "launched": str(outcome.launched).lower(),
+    }
+    if outcome.cause:
+        tags["cause"] = outcome.cause[:MAX_PARAM_LENGTH]
+    return tags
+
+
+def safe_names(names: Iterable[str]) -> dict[str, str]:
+    """Each name → one that MLflow accepts; two names never become one."""
+    result: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(set(names), key=lambda name: (sanitise(name) != name, name)):
+        safe = sanitise(name)
+        if safe in taken:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+            safe = f"{safe[: MAX_NAME_LENGTH - 9]}-{digest}"
+        taken.add(safe)
+        result[name] = safe
+    return result
+
+
+def sanitise(name: str) -> str:
+    """A name of letters, digits, ``_ - . : /`` and spaces that is not a path out of its folder."""
+    kept = _UNFIT.sub("_", name.replace("%", "pct")).strip()
+    parts = [_LABELS.get(part, part) for part in kept.split("/")]
+    return "/".join(parts)[:MAX_NAME_LENGTH]
+
+
+def best_point(points: Sequence[Point]) -> Point | None:
+    """The valid point of highest throughput, None if there is none."""
+    measured = [p for p in points if p.valid and "output_tokens_per_s" in p.metrics]
+    return max(measured, key=lambda p: p.metrics["output_tokens_per_s"], default=None)
+
+
+def _metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
+    raw = [item for item in _raw_metrics(outcome) if math.isfinite(item[1])]
+    safe = safe_names(name for name, _, _ in raw)
+    return ((safe[name], value, step) for name, value, step in raw)
+
+
+def _raw_metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
+    for point in outcome.points:
+        # Numbers that failed a gate stay visible, but never beside those that may be compared.
+        prefix = "" if point.valid else "invalid/"
+        for name, value in point.metrics.items():
+            yield prefix + name, float(value), point.concurrency
+        yield f"{prefix}n_requests", float(point.n), point.concurrency
+    if outcome.quality is not None:
+        yield "quality_agreement", outcome.quality.agreement, 0
+        yield "quality_loglik_change_nats", outcome.quality.loglik_change_nats, 0
+    best = best_point(outcome.points)
+    if best is not None:
+        yield "best_concurrency", float(best.concurrency), 0
+        for name in _BEST_METRICS:
+            if name in best.metrics:
+                yield f"best_{name}", best.metrics[name], 0
+    for phase, seconds in outcome.timings_s.items():
+        yield f"time_{phase}_s", seconds, 0
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= MAX_PARAM_LENGTH else text[: MAX_PARAM_LENGTH - 1] + "…"
+
+
+def _timestamp_ms(started_at: str) -> int:
+    try:
+        return int(datetime.fromisoformat(started_at).timestamp() * 1000)
+    except ValueError:
+        return 0

@@ -1,0 +1,227 @@
+"""The one owner of every path of a study, and the only way its whole files are written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweeper.errors import ConfigError, StudyError
+
+
+@dataclass(frozen=True)
+class StudyPaths:
+    """Where a study keeps what it leaves behind: ``<studies_dir>/<name>/...``.
+
+    Args:
+        studies_dir: folder of all studies; made absolute, links kept.
+        name: the study's name, already checked (no slash, no ``..``).
+    """
+
+    studies_dir: Path
+    name: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "studies_dir", Path(os.path.abspath(self.studies_dir)))  # noqa: PTH100
+
+    @property
+    def root(self) -> Path:
+        """The study's own folder."""
+        return self.studies_dir / self.name
+
+    @property
+    def study_yaml(self) -> Path:
+        """Resolved configuration and identity."""
+        return self.root / "study.yaml"
+
+    @property
+    def trials_jsonl(self) -> Path:
+        """The journal: one line a trial, the source of truth."""
+        return self.root / "trials.jsonl"
+
+    @property
+    def optuna_journal(self) -> Path:
+        """Optuna's own journal storage."""
+        return self.root / "optuna.journal"
+
+    @property
+    def trials_dir(self) -> Path:
+        """Folder of the launches' own files."""
+        return self.root / "trials"
+
+    def trial_dir(self, number: int, attempt: int = 1) -> Path:
+        """Folder of one launch; a retry gets its own, so that the first log is kept."""
+        folder = self.trials_dir / str(number)
+        return folder if attempt == 1 else folder / f"attempt-{attempt}"
+
+    def server_log(self, number: int, attempt: int = 1) -> Path:
+        """The engine's log of one launch."""
+        return self.trial_dir(number, attempt) / "server.log"
+
+    def argv_json(self, number: int, attempt: int = 1) -> Path:
+        """The engine's command line of one launch."""
+        return self.trial_dir(number, attempt) / "argv.json"
+
+    @property
+    def pareto_csv(self) -> Path:
+        """The front, one row an operating point."""
+        return self.root / "pareto.csv"
+
+    @property
+    def report_html(self) -> Path:
+        """The self-contained report."""
+        return self.root / "report.html"
+
+    @property
+    def recommended_dir(self) -> Path:
+        """Deployment files of the recommendation."""
+        return self.root / "recommended"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the tuner that works on the study."""
+        return self.root / "study.lock"
+
+    @property
+    def launch_record(self) -> Path:
+        """What is running now, by which a later run finds orphans."""
+        return self.root / "launch.json"
+
+    @property
+    def reference_json(self) -> Path:
+        """The reference the quality of every deployment is judged against."""
+        return self.root / "reference.json"
+
+    @property
+    def log(self) -> Path:
+        """The tuner's own log."""
+        return self.root / "sweeper.log"
+
+    @property
+    def mlflow_record(self) -> Path:
+        """Which MLflow run this study is."""
+        return self.root / "mlflow.json"
+
+    @property
+    def mlflow_db(self) -> Path:
+        """The embedded MLflow database, shared by all studies of the folder."""
+        return self.studies_dir / "mlflow.db"
+
+    @property
+    def mlflow_artifacts(self) -> Path:
+        """Artifacts of the embedded MLflow."""
+        return self.studies_dir / "mlflow-artifacts"
+
+    @property
+    def mlflow_lock(self) -> Path:
+        """Held while the embedded MLflow database is made."""
+        return self.studies_dir / ".mlflow.lock"
+
+    def exists(self) -> bool:
+        """True once the study has begun to record."""
+        return self.study_yaml.is_file() or self.trials_jsonl.is_file()
+
+    def write_study_yaml(self, text: str) -> None:
+        """Replace the study's configuration and identity as a whole."""
+        atomic_write_text(self.study_yaml, text)
+
+    def create(self) -> None:
+        """Make the study's folders and prove that they can be written.
+
+        Raises:
+            ConfigError: the folder cannot be made or written; nothing has been started yet.
+        """
+        try:
+            self.trials_dir.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"studies_dir: cannot write into {self.root} ({error.strerror or error})",
+                "make the folder writable, free space on its disk, or name another one with "
+                "studies_dir=/path/to/folder",
+            ) from error
+
+
+def atomic_write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a whole file so that a reader sees the old one or the new one, never a part.
+
+    Args:
+        path: the file; its folder must exist.
+        text: the content, written as UTF-8.
+        mode: permission bits of the new file.
+
+    Raises:
+        StudyError: the file cannot be written; the old one is untouched.
+    """
+    temporary: Path | None = None
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.chmod(mode)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise StudyError(
+            f"cannot write {path} ({error.strerror or error})",
+            "make its folder writable or free space on its disk, then run the same command again",
+        ) from error
+
+
+def replace_folder(path: Path, files: dict[str, tuple[str, int]]) -> None:
+    """Write a folder of files all or nothing: the old folder stays until the new one is whole.
+
+    Args:
+        path: the folder; its parent must exist.
+        files: file name → (text, permission bits).
+
+    Raises:
+        StudyError: something cannot be written; the old folder is untouched.
+    """
+    fresh: Path | None = None
+    try:
+        fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        fresh.chmod(0o755)
+        for name, (text, mode) in files.items():
+            atomic_write_text(fresh / name, text, mode=mode)
+        _swap(fresh, path)
+    except OSError as error:
+        raise StudyError(
+            f"cannot write the folder {path} ({error.strerror or error})",
+            "make its parent writable or free space on its disk, then run the same command again",
+        ) from error
+    finally:
+        if fresh is not None:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: Path, path: Path) -> None:
+    """Put `fresh` in the place of `path`; a folder cannot be renamed over a full one."""
+    old = fresh.with_name(f"{fresh.name}.old")
+    if path.exists():
+        path.rename(old)
+    try:
+        fresh.rename(path)
+    except OSError:
+        if old.exists():
+            old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or a new name in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

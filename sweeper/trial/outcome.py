@@ -1,0 +1,116 @@
+"""The outcome of a trial: one line of `trials.jsonl`. Serializable, and read back the same."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sweeper.verdicts import Verdict
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class Point:
+    """One operating point: the trial at one load level.
+
+    Attributes:
+        load: what was asked, ``{"kind": "closed", "concurrency": 8}``.
+        metrics: name with unit → value; a metric that was not measured is absent.
+        intervals: metric → [low, high], 95 % bootstrap.
+        n: successful requests behind the metrics.
+        valid: False if a gate failed; an invalid point is recorded but never selected.
+        reasons: the gates that failed, one line each.
+        low_confidence: metrics with too few samples for their percentile.
+    """
+
+    load: dict[str, Any]
+    metrics: dict[str, float]
+    intervals: dict[str, list[float]]
+    n: int
+    valid: bool
+    reasons: list[str] = field(default_factory=list)
+    low_confidence: list[str] = field(default_factory=list)
+
+    @property
+    def concurrency(self) -> int:
+        return int(self.load["concurrency"])
+
+
+@dataclass
+class QualityScore:
+    """Agreement with the reference.
+
+    Attributes:
+        agreement: share of the reference's greedy tokens that the candidate also ranks first.
+        agreement_se: its binomial standard error.
+        loglik_change_nats: mean change of log-likelihood a token against the reference.
+        loglik_change_se_nats: its standard error.
+        tokens: reference tokens scored.
+        key: hash of what can change the output; scores are reused by it.
+        reused: True if taken from an earlier trial with the same key.
+    """
+
+    agreement: float
+    agreement_se: float
+    loglik_change_nats: float
+    loglik_change_se_nats: float
+    tokens: int
+    key: str
+    reused: bool = False
+
+
+@dataclass
+class TrialOutcome:
+    """Everything known of a trial.
+
+    Attributes:
+        number: the trial's number, Optuna's and ours.
+        kind: baseline | seed | search | confirm.
+        deployment: canonical parameters (active, not the engine's default).
+        deployment_hash: of the canonical parameters.
+        verdict, phase, cause, remedy, evidence, learnt: see `sweeper.verdicts.Diagnosis`.
+        launched: False if it was judged without starting a server.
+        points: one a load level that was driven.
+        quality: None if not measured.
+        timings_s: seconds by phase, and ``total``.
+        manifest: the conditions, see `sweeper.trial.manifest`.
+        started_at: ISO 8601, UTC.
+        attempt: 1, or 2 for a retry.
+    """
+
+    number: int
+    kind: str
+    deployment: dict[str, Any]
+    deployment_hash: str
+    verdict: Verdict
+    phase: str
+    cause: str = ""
+    remedy: str = ""
+    evidence: str = ""
+    learnt: dict[str, Any] = field(default_factory=dict)
+    launched: bool = True
+    points: list[Point] = field(default_factory=list)
+    quality: QualityScore | None = None
+    timings_s: dict[str, float] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    started_at: str = ""
+    attempt: int = 1
+    schema_version: int = SCHEMA_VERSION
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TrialOutcome:
+        """Read one line of the journal. Raises KeyError or TypeError if it is not an outcome."""
+        fields = dict(data)
+        fields["verdict"] = Verdict(fields["verdict"])
+        fields["points"] = [Point(**point) for point in fields.get("points", [])]
+        if fields.get("quality") is not None:
+            fields["quality"] = QualityScore(**fields["quality"])
+        return cls(**fields)
+
+    @property
+    def valid_points(self) -> list[Point]:
+        return [point for point in self.points if point.valid]

@@ -1,0 +1,96 @@
+"""The command line: one small module a verb, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+
+from sweeper.errors import UserError
+
+VERBS: dict[str, str] = {
+    "sweep": "run (or continue) a study; the default",
+    "resume": "continue a study with the configuration it was started with",
+    "status": "what a study has done so far",
+    "pareto": "the Pareto front and the recommendation, under an SLO if one is given",
+    "export": "write deployment files for the recommendation, or for one trial",
+    "estimate": "memory and rules for a model and a machine, without launching anything",
+    "diagnose": "verdict, cause and remedy of an engine's log",
+    "sync": "bring MLflow up to date with a study's journal",
+}
+
+USAGE = """\
+sweeper: optimization sweep and autotuning for LLM serving
+
+usage: python -m sweeper [verb] [key=value ...]
+
+verbs:
+{verbs}
+
+examples:
+  python -m sweeper                                  SmolLM2-135M on this machine, no download
+  python -m sweeper model=qwen7b                     Qwen2.5-7B-Instruct on the GPUs of this machine
+  python -m sweeper model.path=/models/mine study=mine budget.launches=12
+  python -m sweeper model=qwen7b objective=slo select.slo.ttft_p95_ms=500
+  python -m sweeper pareto study=NAME select.slo.e2e_p95_ms=2000 format=json
+  python -m sweeper export study=NAME
+  python -m sweeper estimate model=qwen7b hardware=h100_80gb
+
+Settings are Hydra overrides over the folder conf/; a group also takes a YAML file of your own
+(space=my_space.yaml). `python -m sweeper VERB --help` explains a verb, `python -m sweeper --cfg`
+prints the composed configuration.
+
+exit codes: 0 done, 1 no feasible trial or failed, 2 bad input, 130 interrupted (resume goes on)
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """Find the verb and run it.
+
+    Args:
+        arguments: command line without the program's name.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UserError: unknown verb or option.
+    """
+    if arguments and arguments[0] in {"-h", "--help", "help"}:
+        print(usage())
+        return 0
+    if arguments and arguments[0] == "--version":
+        from sweeper import __version__
+
+        print(__version__)
+        return 0
+    verb, rest = _split(arguments)
+    module = importlib.import_module(f"sweeper.verbs.{verb}")
+    if any(argument in {"-h", "--help"} for argument in rest):
+        print(module.__doc__.strip())
+        return 0
+    command: Callable[[list[str]], int] = module.run
+    return command(rest)
+
+
+def usage() -> str:
+    """Help for the whole command."""
+    width = max(map(len, VERBS))
+    return USAGE.format(
+        verbs="\n".join(f"  {name:<{width}}  {text}" for name, text in VERBS.items())
+    )
+
+
+def _split(arguments: list[str]) -> tuple[str, list[str]]:
+    """(verb, its arguments); without a verb the command is `sweep`."""
+    if not arguments or "=" in arguments[0] or arguments[0].startswith(("-", "+", "~")):
+        return "sweep", arguments
+    verb = arguments[0]
+    if verb in VERBS:
+        return verb, arguments[1:]
+    near = difflib.get_close_matches(verb, VERBS, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    raise UserError(
+        f"unknown verb `{verb}`",
+        f"{hint}verbs are {', '.join(VERBS)}; settings are written key=value",
+    )

@@ -1,0 +1,34 @@
+"""Memory, speed of light and the infeasible part of the space; nothing is launched.
+
+usage: python -m sweeper estimate model=qwen7b hardware=h100_80gb [space=gpu_full]
+
+Works without a GPU, without the engine and without the model's weights: from config.json, or from the
+facts in conf/model. All numbers are predicted.
+"""
+
+from __future__ import annotations
+
+from sweeper.config.compose import compose
+from sweeper.estimate.render import render
+from sweeper.estimate.report import estimate_space
+from sweeper.hardware import detect as hardware
+from sweeper.models.read import facts_from_config
+from sweeper.models.resolve import facts_only
+from sweeper.space.parse import parse_space
+
+
+def run(arguments: list[str]) -> int:
+    """Print the estimate."""
+    cfg = compose(arguments, device_kind=hardware.detect().kind)
+    machine = hardware.resolve(cfg.hardware)
+    draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
+    estimate = estimate_space(
+        parse_space(cfg.space),
+        facts_only(cfg.model),
+        machine,
+        draft=draft,
+        required_tokens=cfg.workload.input_tokens + cfg.workload.output_tokens,
+    )
+    print(f"{cfg.model.name} on {machine.device_count} x {machine.name} (predicted)\n")
+    print(render(estimate))
+    return 0

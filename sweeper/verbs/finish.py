@@ -1,0 +1,66 @@
+"""The end of a study: front, recommendation, report, deployment files, MLflow summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sweeper.errors import NoFeasibleTrialError
+from sweeper.export.write import write_recommended
+from sweeper.pareto.points import points_frame
+from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.select import recommend
+from sweeper.report.html import write_report
+from sweeper.report.summary import study_summary
+from sweeper.report.text import front_csv, front_frame, render_front, render_misses
+from sweeper.search.setup import StudySetup
+from sweeper.tracking.mlflow_log import MlflowTracker
+from sweeper.tracking.paths import StudyPaths, atomic_write_text
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.trial.progress import Listener, Note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def finish(
+    setup: StudySetup,
+    paths: StudyPaths,
+    outcomes: Sequence[TrialOutcome],
+    *,
+    tracker: MlflowTracker,
+    ended: str,
+    listener: Listener,
+) -> int:
+    """Write everything a study leaves behind.
+
+    Args:
+        ended: why the search ended, one line.
+
+    Returns:
+        0 with a recommendation, 1 without.
+    """
+    frame = points_frame(outcomes)
+    recommendation = _recommend(frame, setup)
+    atomic_write_text(paths.pareto_csv, front_csv(front_frame(frame)))
+    if recommendation is not None:
+        write_recommended(setup, paths, outcomes, recommendation)
+    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended)
+    artifacts = [paths.report_html, paths.pareto_csv, paths.study_yaml]
+    tracker.finish(study_summary(frame, recommendation, ended, artifacts))
+    listener(Note(f"study {paths.name}: {ended}"))
+    if recommendation is None:
+        raise NoFeasibleTrialError(
+            f"study {paths.name} has no feasible trial\n{render_misses(outcomes)}",
+            f"see the causes above; the logs are {paths.trials_dir}/NUMBER/server.log",
+        )
+    print(render_front(frame, recommendation, "table"))
+    print(f"\nreport      {paths.report_html}\ndeployment  {paths.recommended_dir}")
+    return 0 if recommendation.keeps_slo else 1
+
+
+def _recommend(frame: pd.DataFrame, setup: StudySetup) -> Recommendation | None:
+    try:
+        return recommend(frame, setup.cfg.select)
+    except NoFeasibleTrialError:
+        return None

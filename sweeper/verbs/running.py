@@ -1,0 +1,151 @@
+"""From a configuration to a finished study: what `sweep` and `resume` share."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sweeper.config.identity import differences, study_identity
+from sweeper.config.names import study_name
+from sweeper.config.schema import SweeperConfig
+from sweeper.config.stored import read_study, study_text
+from sweeper.engine import orphans
+from sweeper.engine.registry import create
+from sweeper.errors import IdentityError
+from sweeper.hardware import detect as hardware
+from sweeper.models import fitness
+from sweeper.models.cache import cache_dir
+from sweeper.models.read import facts_from_config
+from sweeper.models.resolve import described, facts_only, resolve
+from sweeper.report.live import LiveView
+from sweeper.search.loop import StudyRun
+from sweeper.search.setup import StudySetup
+from sweeper.space.parse import parse_space
+from sweeper.tracking.journal import Journal
+from sweeper.tracking.lock import StudyLock
+from sweeper.tracking.mlflow_log import MlflowTracker
+from sweeper.tracking.paths import StudyPaths, atomic_write_text
+from sweeper.trial.progress import Listener, Note
+from sweeper.verbs.finish import finish
+
+
+def run_study(cfg: SweeperConfig) -> int:
+    """Run or continue the study a configuration describes.
+
+    Returns:
+        0 with a recommendation, 1 if nothing feasible was found.
+
+    Raises:
+        UserError: bad input, found before anything is started.
+        StudyError: the study cannot go on; everything measured is kept and reported.
+        KeyboardInterrupt: interrupted; likewise.
+    """
+    paths = StudyPaths(Path(cfg.studies_dir).absolute(), study_name(cfg))
+    with _terminating_as_interrupt(), LiveView(paths.name) as listener:
+        setup = prepare(cfg, listener)
+        paths.create()
+        with StudyLock(paths.lock):
+            return _run_locked(setup, paths, listener)
+
+
+def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
+    """Resolve everything a study runs with; nothing is launched.
+
+    The order is by cost: what can be refused at once is refused before a model is fetched.
+    """
+    space = parse_space(cfg.space)
+    machine = hardware.resolve(cfg.hardware)
+    cache = cache_dir(cfg)
+    engine = create(cfg.engine, cache_dir=cache)
+    if not engine.predicted:
+        fitness.check_runnable(cfg.model, facts_only(cfg.model), machine, here=hardware.detect())
+    engine_facts = engine.facts()
+    if engine.predicted:
+        model = described(cfg.model)
+    else:
+        model = resolve(
+            cfg.model,
+            cache,
+            progress=lambda text: listener(Note(text)),
+            python=cfg.engine.python,
+        )
+    draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
+    return StudySetup(cfg, space, model, draft, machine, engine, engine_facts)
+
+
+def _run_locked(setup: StudySetup, paths: StudyPaths, listener: Listener) -> int:
+    identity = _prove_identity(setup, paths)
+    for pid in orphans.reap(paths.launch_record):
+        listener(Note(f"ended process {pid}, left over from an earlier run of this study"))
+    journal = Journal(paths.trials_jsonl)
+    tracker = MlflowTracker(
+        setup.cfg,
+        paths,
+        identity,
+        paths.name,
+        warn=lambda text: listener(Note(text)),
+    )
+    study = StudyRun(setup, paths, journal, tracker, listener)
+    ended = "stopped"
+    try:
+        ended = study.run()
+    except BaseException as problem:
+        ended = f"stopped: {type(problem).__name__}"
+        if study.outcomes:
+            finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener)
+        raise
+    return finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener)
+
+
+def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
+    """Write `study.yaml` on the first run; on later ones refuse to go on as another study."""
+    cfg = setup.cfg
+    identity = study_identity(
+        cfg,
+        model={
+            "name": setup.model.name,
+            "path": setup.model.path,
+            "revision": setup.model.revision,
+            "digest": setup.model.digest,
+        },
+        engine={
+            key: value for key, value in asdict(setup.engine_facts).items() if key != "details"
+        },
+        hardware={
+            "kind": setup.hardware.kind,
+            "name": setup.hardware.name,
+            "device_count": setup.hardware.device_count,
+        },
+    )
+    if paths.study_yaml.exists():
+        changed = differences(read_study(paths.study_yaml).identity, identity)
+        if changed:
+            raise IdentityError(
+                f"study `{paths.name}` is another study; it differs in\n    "
+                + "\n    ".join(changed),
+                "take a new name with study=NEW_NAME, or go on with the old settings: "
+                f"python -m sweeper resume study={paths.name}",
+            )
+    atomic_write_text(paths.study_yaml, study_text(replace(cfg, study=paths.name), identity))
+    return identity
+
+
+@contextmanager
+def _terminating_as_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a study like Ctrl-C: server stopped, everything measured kept."""
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    watched = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, interrupt) for number in watched]
+    try:
+        yield
+    finally:
+        for number, handler in zip(watched, previous, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,92 @@
+"""Finished or running studies, opened for the verbs that look at them."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sweeper.config.names import study_name_fault
+from sweeper.config.schema import SweeperConfig
+from sweeper.config.stored import read_study, restore
+from sweeper.errors import ConfigError
+from sweeper.tracking.journal import Journal
+from sweeper.tracking.paths import StudyPaths
+from sweeper.trial.outcome import TrialOutcome
+
+
+@dataclass(frozen=True)
+class OpenedStudy:
+    """A study read from its folder.
+
+    Attributes:
+        cfg: the configuration it was started with, with this command's overrides.
+        paths: its folder.
+        identity: what it is.
+        outcomes: every journalled attempt, oldest first.
+    """
+
+    cfg: SweeperConfig
+    paths: StudyPaths
+    identity: dict[str, Any]
+    outcomes: list[TrialOutcome]
+
+
+def take(
+    arguments: list[str], key: str, default: str | None = None
+) -> tuple[str | None, list[str]]:
+    """Split one `key=value` of a verb's own off the overrides. The last one given counts."""
+    found, rest = default, []
+    for argument in arguments:
+        name, separator, value = argument.partition("=")
+        if separator and name == key:
+            found = value
+        else:
+            rest.append(argument)
+    return found, rest
+
+
+def choice(arguments: list[str], key: str, allowed: list[str]) -> tuple[str, list[str]]:
+    """Like `take`, for a value out of a list; the first is the default.
+
+    Raises:
+        ConfigError: any other value.
+    """
+    value, rest = take(arguments, key, allowed[0])
+    if value not in allowed:
+        near = difflib.get_close_matches(str(value), allowed, n=1)
+        hint = f"did you mean {key}={near[0]}? " if near else ""
+        raise ConfigError(f"{key}={value} is not known", f"{hint}use one of {', '.join(allowed)}")
+    return str(value), rest
+
+
+def open_study(arguments: list[str]) -> OpenedStudy:
+    """Open the study named by `study=NAME` among `arguments`; the rest are overrides.
+
+    Raises:
+        ConfigError: no name, no such study, or a wrong override.
+    """
+    name, rest = take(arguments, "study")
+    studies_dir, rest = take(rest, "studies_dir", "studies")
+    folder = Path(str(studies_dir)).absolute()
+    if not name:
+        raise ConfigError("which study? study=NAME is missing", _known(folder, ""))
+    fault = study_name_fault(name)
+    if fault is not None:
+        raise ConfigError(f"study={name} {fault}", "use letters, digits, '.', '_' and '-'")
+    paths = StudyPaths(folder, name)
+    if not paths.study_yaml.exists():
+        raise ConfigError(f"there is no study `{name}` in {folder}", _known(folder, name))
+    stored = read_study(paths.study_yaml)
+    cfg = restore(stored, [f"studies_dir={folder}", *rest])
+    return OpenedStudy(cfg, paths, stored.identity, Journal(paths.trials_jsonl).read())
+
+
+def _known(folder: Path, name: str) -> str:
+    found = sorted(path.parent.name for path in folder.glob("*/study.yaml"))
+    if not found:
+        return "no study has been run here yet: `python -m sweeper` runs the default one"
+    near = difflib.get_close_matches(name, found, n=1)
+    hint = f"did you mean study={near[0]}? " if near else ""
+    return f"{hint}studies here: {', '.join(found)}"

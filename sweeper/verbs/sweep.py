@@ -1,0 +1,40 @@
+"""Run a study, or continue it: the same command goes on where it stopped.
+
+usage: python -m sweeper [sweep] [model=NAME] [study=NAME] [key=value ...]
+
+  model=smollm2|qwen7b|qwen3_8b|llama3_8b     or model.path=FOLDER_OR_HUB_ID
+  space=cpu|gpu|gpu_full                      or space=my_space.yaml
+  objective=frontier|slo|point|metrics        what the sampler is told
+  select.slo.ttft_p95_ms=500                  a latency promise at P95 (also tpot_, e2e_)
+  budget.launches=20 budget.minutes=60        whichever is reached first
+  load.concurrency=[1,8,32]                   the ladder every launch is driven through
+  tracking.uri=http://...                     an MLflow server instead of studies/mlflow.db
+
+Ctrl-C keeps everything measured. Folder of the study: studies/NAME.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from sweeper.config.compose import compose
+from sweeper.hardware.detect import detect
+from sweeper.verbs.running import run_study
+
+
+def run(arguments: list[str]) -> int:
+    """Compose the configuration from conf/ and the overrides, and run the study."""
+    if "--cfg" in arguments:
+        return _show([argument for argument in arguments if argument != "--cfg"])
+    return run_study(compose(arguments, device_kind=detect().kind))
+
+
+def _show(overrides: list[str]) -> int:
+    """Print the composed configuration."""
+    from dataclasses import asdict
+
+    import yaml
+
+    cfg = compose(overrides, device_kind=detect().kind)
+    yaml.safe_dump(asdict(cfg), sys.stdout, sort_keys=False, allow_unicode=True)
+    return 0

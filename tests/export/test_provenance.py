@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.export.bundle import ExportInput
+from sweeper.export.provenance import render
+from tests.export.conftest import make_source
+from tests.factories import outcome, point, study
+
+
+def readme(source: ExportInput) -> str:
+    return render(source)["README.md"].text
+
+
+def test_readme_says_what_was_measured_and_where(source: ExportInput) -> None:
+    text = readme(source)
+    assert "up to **8 concurrent streams**" in text
+    assert "| Output tokens/s, whole system | 150 | [147, 153] | 100 | 1.50 |" in text
+    assert "End-to-end latency P95, ms (few samples)" in text
+    assert "(n = 64 requests)" in text
+    assert "Not confirmed by repeats" in text
+    assert "vllm 0.32.0" in text
+    assert "2 x NVIDIA H200" in text
+    assert "`enable_prefix_caching=False`, `max_num_seqs=64`" in text
+
+
+def test_confirmed_deployment_does_not_carry_the_warning() -> None:
+    again = outcome(9, kind="confirm", deployment=study()[1].deployment, points=[point(1)])
+    assert "Not confirmed" not in readme(make_source(outcomes=[*study(), again]))
+
+
+def test_broken_promise_and_prediction_are_said_first() -> None:
+    missed = make_source(select=SelectConfig(slo=SloConfig(e2e_p95_ms=1)))
+    assert "does not keep the SLO" in readme(missed).split("## Start", maxsplit=1)[0]
+    predicted = [outcome(0, manifest={"engine": {"predicted": True}})]
+    text = readme(make_source(outcomes=predicted))
+    assert "Predicted, not measured" in text
+    assert "## Predicted at concurrency" in text
+
+
+def test_json_has_the_numbers_and_no_secrets(source: ExportInput) -> None:
+    text = render(source)["recommendation.json"].text
+    data = json.loads(text)
+    assert data["admission_limit_streams"] == 8
+    assert data["recommendation"]["point"]["output_tokens_per_s"] == 150
+    assert data["recommendation"]["confirmed"] is False
+    assert data["flags"]["enable_prefix_caching"] is False
+    assert "very-secret" not in text + readme(source)
+
+
+@pytest.mark.parametrize("name", ["recommendation.json", "README.md"])
+def test_rendering_is_deterministic(name: str) -> None:
+    assert render(make_source())[name] == render(make_source())[name]
+
+
+def test_unset_limit_does_not_break_the_json() -> None:
+    missed = make_source(
+        outcomes=[outcome(0, agreement=None)],
+        select=SelectConfig(slo=SloConfig(min_quality=0.9)),
+    )
+    data = json.loads(render(missed)["recommendation.json"].text)
+    assert data["recommendation"]["missed"] == {"min_quality": None}

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sweeper.export.bundle import ExportInput, write_bundle
+from sweeper.export.vllm_config import config_text, render
+from tests.export.conftest import make_source
+
+
+def argv_of(text: str) -> list[str]:
+    """What vLLM makes of a ``--config`` file, in its least capable form (false is dropped)."""
+    argv: list[str] = []
+    for key, value in yaml.safe_load(text).items():
+        assert value is not None
+        if isinstance(value, bool):
+            argv += [f"--{key}"] if value else []
+        elif isinstance(value, list):
+            argv += [f"--{key}", *map(str, value)] if value else []
+        elif isinstance(value, dict):
+            argv += [f"--{key}", json.dumps(value)]
+        else:
+            argv += [f"--{key}", str(value)]
+    return argv
+
+
+def test_every_type_of_flag_arrives(source: ExportInput) -> None:
+    argv = argv_of(config_text(source))
+    assert argv[:4] == ["--model", "org/model", "--served-model-name", "tiny"]
+    pairs = dict(zip(argv, [*argv[1:], ""], strict=True))
+    assert pairs["--max-num-seqs"] == "64"
+    assert pairs["--gpu-memory-utilization"] == "0.9"
+    assert pairs["--port"] == "8000"
+    assert json.loads(pairs["--speculative-config"]) == {
+        "method": "ngram",
+        "num_speculative_tokens": 3,
+        "prompt_lookup_max": 4,
+    }
+    assert "--enforce-eager" in argv
+    assert "--no-enable-prefix-caching" in argv
+    assert "--enable-prefix-caching" not in argv
+    at = argv.index("--middleware")
+    assert argv[at + 1 : at + 3] == ["a.B", "c.D"]
+    assert "--lora-modules" not in argv
+    assert "--seed" not in argv
+
+
+def test_no_flag_is_written_with_underscores(source: ExportInput) -> None:
+    assert not any("_" in key for key in yaml.safe_load(config_text(source)))
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"no_enable_x": True}, {"no-enable-x": True}),
+        ({"no_enable_x": False}, {"enable-x": True}),
+        ({"x": "-O3", "y": -0.5, "z": -1}, {"x=-O3": True, "y=-0.5": True, "z": -1}),
+        ({"max-num-seqs": 3}, {"max-num-seqs": 3}),
+        ({"model": "other", "port": 1}, {}),
+    ],
+)
+def test_flags_in_other_forms(flags: dict[str, Any], expected: dict[str, Any]) -> None:
+    own = {"model": "org/model", "served-model-name": "tiny", "host": "0.0.0.0", "port": 8000}
+    assert yaml.safe_load(config_text(make_source(flags=flags))) == own | expected
+
+
+def test_text_that_looks_like_another_type_stays_text() -> None:
+    flags = {"kv_cache_dtype": "auto", "revision_tag": "1.0", "x": "on", "y": "1e3", "z": "a: b"}
+    loaded = yaml.safe_load(config_text(make_source(flags=flags)))
+    assert [loaded[k] for k in ("revision-tag", "x", "y", "z")] == ["1.0", "on", "1e3", "a: b"]
+
+
+def test_revision_is_pinned_where_there_is_one() -> None:
+    assert "revision" not in yaml.safe_load(config_text(make_source()))
+    assert yaml.safe_load(config_text(make_source(revision="abc")))["revision"] == "abc"
+
+
+def test_nothing_secret_is_written(source: ExportInput) -> None:
+    text = "".join(file.text for file in render(source).values())
+    assert "very-secret" not in text
+    assert "set HF_TOKEN yourself" in text
+
+
+def test_script_starts_the_server_from_its_own_folder(tmp_path: Path) -> None:
+    env = {"VLLM_X": "a 'b' $HOME; exit 3", "VLLM_CPU_OMP_THREADS_BIND": "0|1"}
+    write_bundle(tmp_path / "with space", render(make_source(env=env)))
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\npwd\nprintf "%s\\n" "$@" "$VLLM_X" "$VLLM_CPU_OMP_THREADS_BIND"\n')
+    fake.chmod(0o755)
+    script = tmp_path / "with space" / "start.sh"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
+    done = subprocess.run(
+        [script, "--port", "9000"],
+        env={"PATH": os.environ["PATH"], "PYTHON": str(fake)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        str(tmp_path / "with space"),
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--config",
+        "vllm.yaml",
+        "--port",
+        "9000",
+        "a 'b' $HOME; exit 3",
+        "0|1",
+    ]

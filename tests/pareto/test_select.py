@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.errors import ConfigError
+from sweeper.pareto.points import points_frame
+from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.select import front_mask, misses, recommend
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verdicts import Verdict
+from tests.factories import outcome, point, study
+
+
+def choose(outcomes: list[TrialOutcome], prefer: str = "throughput", **slo: Any) -> Recommendation:
+    found = recommend(points_frame(outcomes), SelectConfig(slo=SloConfig(**slo), prefer=prefer))
+    assert found is not None
+    return found
+
+
+def test_slo_takes_the_fastest_that_keeps_it() -> None:
+    found = choose(study(), e2e_p95_ms=1000)
+    assert (found.trial, found.concurrency) == (1, 8)
+    assert found.keeps_slo
+    assert found.slo == {"e2e_p95_ms": 1000}
+    assert found.baseline is not None
+    assert found.baseline["concurrency"] == 8
+    assert found.ratios["output_tokens_per_s"] == pytest.approx(1.5)
+    assert found.gain is not None
+    assert found.gain.separated
+    assert "+50.0 %" in found.headline
+
+
+def test_baseline_best_is_the_default_under_the_same_promise() -> None:
+    found = choose(study(), e2e_p95_ms=2000)
+    assert (found.trial, found.concurrency) == (1, 32)
+    assert found.baseline is not None
+    assert found.baseline["concurrency"] == 32
+    assert found.baseline_best is not None
+    assert found.baseline_best["concurrency"] == 8
+    assert found.ratios_best["output_tokens_per_s"] == pytest.approx(3.2)
+
+
+def test_preferences_differ() -> None:
+    assert choose(study(), "latency", e2e_p95_ms=1000).point["e2e_p95_ms"] == 300
+    assert choose(study(), "quality", e2e_p95_ms=1000).point["quality"] == 1.0
+    with pytest.raises(ConfigError, match="prefer"):
+        choose(study(), "cheapness")
+
+
+def test_invalid_points_and_failed_trials_are_never_chosen() -> None:
+    broken = outcome(
+        5, verdict=Verdict.QUALITY_FAIL, points=[point(8, throughput=9999, e2e_p95_ms=1)]
+    )
+    invalid = outcome(6, points=[point(8, throughput=9999, e2e_p95_ms=1, valid=False)])
+    outcomes = [*study(), broken, invalid]
+    assert choose(outcomes, e2e_p95_ms=1000).trial == 1
+    assert choose(outcomes).trial in (0, 1, 2)
+    frame = points_frame(outcomes)
+    assert not front_mask(frame)[frame["trial"].isin([5, 6])].any()
+
+
+def test_nearest_miss_is_marked_as_one() -> None:
+    found = choose(study(), e2e_p95_ms=200)
+    assert not found.keeps_slo
+    assert found.point["e2e_p95_ms"] == 300
+    assert found.missed == {"e2e_p95_ms": pytest.approx(1.5)}
+    assert found.headline.startswith("Nothing keeps the SLO.")
+    assert "50 % beyond" in found.headline
+
+
+def test_unmeasured_promise_is_a_broken_one() -> None:
+    outcomes = [outcome(0, agreement=None)]
+    found = choose(outcomes, min_quality=0.9)
+    assert found.missed == {"min_quality": None}
+    assert "was not measured" in found.headline
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert misses({"quality": 0.5}, {"min_quality": 1.0}) == {"min_quality": 2.0}
+
+
+def test_without_promise_the_knee_of_the_front() -> None:
+    found = choose(study())
+    frame = points_frame(study())
+    row = (frame["trial"] == found.trial) & (frame["concurrency"] == found.concurrency)
+    assert front_mask(frame)[row].all()
+    assert "Knee" in found.reason
+    assert found.slo == {}
+
+
+def test_gain_inside_the_intervals_is_called_so() -> None:
+    close = outcome(1, deployment={"max_num_seqs": 64}, points=[point(8, throughput=101.5)])
+    found = choose([outcome(0, points=[point(8)]), close], e2e_p95_ms=2000)
+    assert found.gain is not None
+    assert not found.gain.separated
+    assert "not significant" in found.reason
+
+
+def test_tie_goes_to_the_defaults() -> None:
+    wide = outcome(
+        1, deployment={"max_num_seqs": 64}, points=[point(8, throughput=101, spread=0.2)]
+    )
+    found = choose([outcome(0, points=[point(8)]), wide], e2e_p95_ms=2000)
+    assert found.is_baseline
+    assert "no significant gain over the default" in found.reason
+
+
+def test_confirmed_only_by_a_confirmation_of_the_same_deployment() -> None:
+    outcomes = study()
+    assert not choose(outcomes, e2e_p95_ms=1000).confirmed
+    assert "Not confirmed" in choose(outcomes, e2e_p95_ms=1000).reason
+    other = outcome(7, kind="confirm", deployment={"max_num_seqs": 2}, points=[point(1)])
+    assert not choose([*outcomes, other], e2e_p95_ms=1000).confirmed
+    same = outcome(
+        8, kind="confirm", deployment=outcomes[1].deployment, points=[point(8, throughput=149)]
+    )
+    assert choose([*outcomes, same], e2e_p95_ms=1000).confirmed
+
+
+def test_nothing_feasible_is_none() -> None:
+    cfg = SelectConfig()
+    assert recommend(points_frame([]), cfg) is None
+    assert recommend(points_frame([outcome(0, verdict=Verdict.CAPACITY)]), cfg) is None
+    assert recommend(points_frame([outcome(0, points=[point(valid=False)])]), cfg) is None
+
+
+def test_alternatives_are_the_ends_of_the_front() -> None:
+    found = choose(study(), e2e_p95_ms=1000)
+    whys = {(row["trial"], row["concurrency"]): row["why"] for row in found.alternatives}
+    assert "highest throughput" in whys[1, 32]
+    assert "lowest latency" in whys[2, 1]
+
+
+def test_failed_baseline_leaves_a_recommendation_without_comparison() -> None:
+    outcomes = [outcome(0, verdict=Verdict.CAPACITY), *study()[1:]]
+    found = choose(outcomes, e2e_p95_ms=1000)
+    assert found.baseline is None
+    assert found.ratios == {}
+    assert "no such point" in found.headline
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(1, 1000), st.floats(1, 1000), st.floats(0.5, 1)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.none() | st.floats(1, 1000),
+)
+@settings(max_examples=40, deadline=None)
+def test_choice_keeps_the_promise_whenever_something_does(
+    figures: list[tuple[float, float, float]], limit: float | None
+) -> None:
+    outcomes = [
+        outcome(
+            number,
+            deployment={"max_num_seqs": number + 1} if number else {},
+            points=[point(8, throughput=t, e2e_p95_ms=latency)],
+            agreement=quality,
+        )
+        for number, (t, latency, quality) in enumerate(figures)
+    ]
+    found = choose(outcomes, e2e_p95_ms=limit)
+    possible = [t for t, latency, _ in figures if limit is None or latency <= limit]
+    assert found.keeps_slo == bool(possible)
+    if limit is not None and possible and not found.is_baseline:
+        assert found.point["output_tokens_per_s"] == max(possible)
+    json.dumps(found.to_dict(), allow_nan=False)

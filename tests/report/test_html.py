@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.pareto.points import points_frame
+from sweeper.pareto.select import recommend
+from sweeper.report.figures import front_figure, hover_text
+from sweeper.report.html import report_html, write_report
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verdicts import Verdict
+from tests.factories import outcome, point, study
+
+EVIL = "<script>alert('x')</script>"
+
+
+class Page(HTMLParser):
+    """Tags that were opened, the visible text, and addresses outside the file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words = ""
+        self.outside: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._inside = tag
+        self.outside += [v for k, v in attrs if k in ("src", "href") and v]
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.words += data
+
+
+def render(outcomes: list[TrialOutcome], **slo: float) -> str:
+    frame = points_frame(outcomes)
+    found = recommend(frame, SelectConfig(slo=SloConfig(**slo)))
+    return report_html(frame, outcomes, found, "tiny", "the budget of 20 launches is used up")
+
+
+def test_report_tells_the_whole_story_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    frame = points_frame(study())
+    found = recommend(frame, SelectConfig(slo=SloConfig(e2e_p95_ms=1000)))
+    assert found is not None
+    write_report(path, frame, study(), found, "tiny", "budget used up")
+    page = Page(path.read_text(encoding="utf-8"))
+    assert page.outside == []
+    assert found.headline in page.words
+    for expected in ("5 trials", "4 launches", "CAPACITY", "No available memory", "max_num_seqs"):
+        assert expected in page.words
+    assert '"version": "0.32.0"' in page.words
+
+
+def test_text_from_outside_is_escaped_everywhere() -> None:
+    outcomes = [
+        outcome(0),
+        outcome(1, deployment={"flag.x": EVIL}, points=[point(8, throughput=500, e2e_p95_ms=1)]),
+        outcome(2, verdict=Verdict.INFRA, cause=EVIL, remedy=EVIL),
+        outcome(3, deployment={"flag.y": EVIL}, points=[point(reasons_like=1.0)], manifest={}),
+    ]
+    outcomes[0].manifest["note"] = EVIL
+    page = Page(render(outcomes))
+    plain = Page(render([outcome(0), outcome(1, deployment={"flag.x": "a"})]))
+    assert page.tags.count("script") == plain.tags.count("script")
+    assert EVIL in page.words
+    assert "<script>" not in hover_text({**points_frame(outcomes).iloc[1].to_dict()})
+
+
+def test_nothing_feasible_is_said() -> None:
+    page = Page(render([outcome(0, verdict=Verdict.CAPACITY)]))
+    assert "No feasible operating point" in page.words
+
+
+def test_broken_promise_is_not_called_recommended() -> None:
+    page = Page(render(study(), e2e_p95_ms=1))
+    assert "Nearest to the SLO" in page.words
+    assert "Recommended deployment" not in page.words
+
+
+@pytest.mark.parametrize("outcomes", [study(), []])
+def test_figure_has_front_baseline_and_choice(outcomes: list[TrialOutcome]) -> None:
+    frame = points_frame(outcomes)
+    figure = front_figure(frame, recommend(frame, SelectConfig()))
+    names = [trace.name for trace in figure.data]
+    if outcomes:
+        assert names == [
+            "all valid points",
+            "Pareto front",
+            "baseline (engine defaults)",
+            "recommended",
+        ]
+        assert len(figure.data[0].x) == 8
+    else:
+        assert names == []

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import io
+import re
+
+from rich.console import Console
+
+from sweeper.report.live import LiveView, ViewState, line_of, panel
+from sweeper.trial.progress import (
+    Event,
+    LevelDone,
+    Note,
+    PhaseChanged,
+    StudyProgress,
+    TrialEnded,
+    TrialStarted,
+)
+from sweeper.verdicts import Verdict
+from tests.factories import outcome
+
+EVENTS: list[Event] = [
+    Note("tracking [off]"),
+    TrialStarted(3, "search", {"max_num_seqs": 64}, 2, 20),
+    PhaseChanged(3, "start"),
+    PhaseChanged(3, "load", "concurrency 8"),
+    LevelDone(3, 8, {"output_tokens_per_s": 123.4, "e2e_p95_ms": 900.0}),
+    TrialEnded(outcome(3)),
+    TrialEnded(outcome(4, verdict=Verdict.CAPACITY)),
+    StudyProgress(5, "trial 3 at concurrency 8: 123 tokens/s", {"CAPACITY": 1}, 3725.0),
+]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_plain_lines_have_a_time_and_no_colours() -> None:
+    stream = io.StringIO()
+    with LiveView("tiny", stream) as listener:
+        for event in EVENTS:
+            listener(event)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == len(EVENTS)
+    assert all(re.match(r"\d\d:\d\d:\d\d  \S", line) for line in lines)
+    assert "\x1b" not in stream.getvalue()
+    assert "launch 3 of 20, trial 3 (search): max_num_seqs=64" in lines[1]
+    assert "load concurrency 8" in lines[3]
+    assert "123.4 tokens/s" in lines[4]
+    assert "CAPACITY in start after 52 s: No available memory" in lines[6]
+    assert "failures: CAPACITY 1; about 1 h 02 min left" in lines[7]
+
+
+def test_panel_shows_what_runs_now() -> None:
+    state = ViewState(started_s=0.0)
+    for event in [*EVENTS[-1:], *EVENTS[:5]]:
+        state.apply(event, 100.0)
+    console = Console(file=io.StringIO(), width=120, no_color=True)
+    console.print(panel("tiny", state, 165.0))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    for expected in (
+        "launch 3 of 20 · trial 3 (search)",
+        "max_num_seqs=64",
+        "load concurrency 8 · 1 min 05 s in this trial",
+        "trial 3 at concurrency 8: 123 tokens/s",
+        "5 operating points",
+        "CAPACITY 1",
+        "2 min 45 s · left: about 1 h 02 min",
+        "tracking [off]",
+    ):
+        assert expected in text
+
+
+def test_trial_leaves_the_panel_when_it_ends() -> None:
+    state = ViewState(started_s=0.0)
+    for event in EVENTS:
+        state.apply(event, 1.0)
+    assert state.trial is None
+    assert any("OK" in line for line in state.recent)
+
+
+def test_terminal_keeps_outcomes_and_restores_itself() -> None:
+    stream = Terminal()
+    with LiveView("tiny", stream) as listener:
+        for event in EVENTS:
+            listener(event)
+    text = stream.getvalue()
+    assert "tracking [off]" in text
+    assert "CAPACITY in start" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_unlimited_budget_has_no_total() -> None:
+    assert line_of(TrialStarted(0, "baseline", {}, 0, None)).startswith("launch 1, trial 0")
+    assert "engine defaults" in line_of(TrialStarted(0, "baseline", {}, 0, None))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.pareto.points import points_frame
+from sweeper.pareto.select import recommend
+from sweeper.report.text import render_front, render_misses, render_status
+from sweeper.verdicts import Verdict
+from tests.factories import outcome, study
+
+FRAME = points_frame(study())
+CHOSEN = recommend(FRAME, SelectConfig(slo=SloConfig(e2e_p95_ms=1000)))
+
+
+def test_table_marks_the_choice_and_shows_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = render_front(FRAME, CHOSEN)
+    chosen = next(line for line in text.splitlines() if line.lstrip().startswith("►"))
+    assert "150" in chosen
+    assert "max_num_seqs=64" in chosen
+    assert "baseline" in text
+    assert CHOSEN is not None
+    assert CHOSEN.headline in text
+    assert "\x1b" not in text
+
+
+def test_json_and_csv_say_the_same() -> None:
+    data = json.loads(render_front(FRAME, CHOSEN, "json"))
+    rows = list(csv.DictReader(io.StringIO(render_front(FRAME, CHOSEN, "csv"))))
+    assert data["recommendation"]["point"]["trial"] == 1
+    assert [(int(r["trial"]), int(r["concurrency"])) for r in rows] == [
+        (r["trial"], r["concurrency"]) for r in data["front"]
+    ]
+    assert json.loads(rows[0]["deployment"]) == data["front"][0]["deployment"]
+    values = [r["output_tokens_per_s"] for r in data["front"]]
+    assert values == sorted(values)
+
+
+def test_nothing_feasible_renders_in_every_form() -> None:
+    empty = points_frame([])
+    assert render_front(empty, None) == "no feasible operating point"
+    assert json.loads(render_front(empty, None, "json")) == {"front": [], "recommendation": None}
+    assert render_front(empty, None, "csv").startswith("trial,")
+
+
+def test_unknown_form_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="xml"):
+        render_front(FRAME, CHOSEN, "xml")
+
+
+def test_status_shows_causes_and_the_budget() -> None:
+    text = render_status(study(), "tiny", 20)
+    assert "No available memory" in text
+    assert "4 of 20 launches used" in text
+    assert "1 CAPACITY, 1 INFEASIBLE_CONFIG, 3 OK" in text
+
+
+def test_status_of_nothing() -> None:
+    assert "none yet" in render_status([])
+
+
+def test_square_brackets_are_text_not_markup() -> None:
+    text = render_status([outcome(1, verdict=Verdict.INFRA, cause="bad [red]x[/red] [/nope]")])
+    assert "[red]x[/red] [/nope]" in " ".join(text.split())
+
+
+def test_equal_failures_are_told_once() -> None:
+    failures = [outcome(n, verdict=Verdict.CAPACITY) for n in range(7)]
+    text = render_misses([*failures, outcome(7)])
+    assert text.count("No available memory") == 1
+    assert "trial 0, 1, 2, 3, 4 and 2 more: CAPACITY (start)" in text
+    assert "remedy: raise gpu_memory_utilization" in text

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sweeper.errors import ConfigError, StudyError
+from sweeper.tracking.lock import StudyLock, exclusive
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from sweeper.tracking.lock import StudyLock
+with StudyLock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_second_tuner_is_refused_naming_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "study.lock"
+    with StudyLock(path):
+        with pytest.raises(StudyError, match=f"in use by process {os.getpid()} on") as caught:
+            StudyLock(path).__enter__()
+        assert "study=NAME" in caught.value.remedy
+    with StudyLock(path) as lock:
+        assert lock.owner()["pid"] == os.getpid()
+    assert StudyLock(path).owner() == {}
+
+
+def test_lock_of_a_killed_tuner_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "study.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StudyError, match=f"process {holder.pid}"):
+            StudyLock(path).__enter__()
+        holder.kill()
+        holder.wait()
+        with StudyLock(path):
+            pass
+
+
+def test_a_child_does_not_inherit_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "study.lock"
+    with StudyLock(path):
+        child = subprocess.Popen(["sleep", "30"], close_fds=False)
+    try:
+        with StudyLock(path):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_unwritable_folder_is_a_config_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot make the lock file"):
+        StudyLock(tmp_path / "absent" / "study.lock").__enter__()
+
+
+def test_exclusive_waits_for_the_holder(tmp_path: Path) -> None:
+    path = tmp_path / "db.lock"
+    script = HOLDER.replace("time.sleep(60)", "time.sleep(0.3)")
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        start = time.monotonic()
+        with exclusive(path):
+            waited = time.monotonic() - start
+        assert waited > 0.15

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from sweeper.errors import ConfigError, StudyError
+from sweeper.tracking.paths import StudyPaths, atomic_write_text, replace_folder
+
+AS_ROOT = os.geteuid() == 0
+
+
+def test_every_path_lies_inside_the_study(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path, "a")
+    inside = [
+        paths.study_yaml,
+        paths.trials_jsonl,
+        paths.optuna_journal,
+        paths.trial_dir(3),
+        paths.server_log(3, 2),
+        paths.pareto_csv,
+        paths.report_html,
+        paths.recommended_dir,
+        paths.lock,
+        paths.launch_record,
+        paths.reference_json,
+        paths.log,
+        paths.mlflow_record,
+    ]
+    assert len(set(inside)) == len(inside)
+    assert all(paths.root in path.parents for path in inside)
+    assert paths.mlflow_db.parent == tmp_path
+
+
+def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert StudyPaths(Path("studies"), "a").root == tmp_path / "studies" / "a"
+
+
+def test_a_retry_does_not_overwrite_the_first_log(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path, "a")
+    assert paths.server_log(1) != paths.server_log(1, attempt=2)
+
+
+def test_create_is_idempotent(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path / "new", "a")
+    assert not paths.exists()
+    paths.create()
+    paths.create()
+    assert paths.trials_dir.is_dir()
+
+
+def test_studies_dir_that_is_a_file_names_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "studies").write_text("")
+    with pytest.raises(ConfigError, match="studies_dir"):
+        StudyPaths(tmp_path / "studies", "a").create()
+
+
+@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
+def test_read_only_studies_dir_names_the_remedy(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(ConfigError, match="remedy: make the folder writable"):
+            StudyPaths(tmp_path, "a").create()
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_atomic_write_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    atomic_write_text(target, "one\n")
+    atomic_write_text(target, "zwei ß\n", mode=0o755)
+    assert target.read_text(encoding="utf-8") == "zwei ß\n"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
+
+
+def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match="No space left"):
+        atomic_write_text(target, "new")
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
+
+
+def test_replace_folder_drops_what_the_new_one_does_not_have(tmp_path: Path) -> None:
+    folder = tmp_path / "recommended"
+    replace_folder(folder, {"a": ("1", 0o644), "b": ("2", 0o755)})
+    replace_folder(folder, {"a": ("3", 0o644)})
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"a": "3"}
+    assert [path.name for path in tmp_path.iterdir()] == ["recommended"]
+
+
+def test_replace_folder_keeps_the_old_one_if_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "recommended"
+    replace_folder(folder, {"a": ("1", 0o644)})
+    original = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if Path(target) == folder and not self.name.endswith(".old"):
+            raise OSError(5, "Input/output error")
+        return original(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(StudyError, match="cannot write the folder"):
+        replace_folder(folder, {"a": ("2", 0o644)})
+    assert (folder / "a").read_text() == "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["recommended"]

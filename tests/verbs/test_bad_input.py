@@ -1,0 +1,127 @@
+"""Bad input: exit code 2, one message that names the key and the way out, no traceback, at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.verbs.conftest import MOCK, Run
+
+CASES = [
+    (["model=qwen7"], "qwen7b"),
+    (["budget.launchs=3"], "launches"),
+    (["budget.launches=abc"], "budget.launches"),
+    (["budget.launches=0"], "budget.launches"),
+    (["budget.minutes=0"], "budget.minutes"),
+    (["study=a/b"], "study"),
+    (["study=.."], "study"),
+    (["load.concurrency=[]"], "concurrency"),
+    (["load.concurrency=[8,1]"], "concurrency"),
+    (["objective=fronteer"], "frontier"),
+    (["space=missing.yaml"], "missing.yaml"),
+    (["model.path=/no/such/folder"], "/no/such/folder"),
+    (["objective=slo"], "select.slo"),
+    (["space.parameters.x={choices: [1"], "space.parameters.x"),
+    (["sweeep"], "sweep"),
+    (["pareto"], "study"),
+    (["pareto", "study=absent"], "absent"),
+    (["pareto", "study=absent", "format=yaml"], "format"),
+    (["diagnose"], "log="),
+    (["diagnose", "log=/no/such/log"], "/no/such/log"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "word"), CASES, ids=[" ".join(c[0]) for c in CASES])
+def test_one_clear_message(sweeper: Run, arguments: list[str], word: str) -> None:
+    done = sweeper(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert word in done.stderr
+    assert "remedy:" in done.stderr
+    assert done.stderr.count("remedy:") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["pareto", "--help"], ["model=qwen7"]])
+def test_answers_within_a_second(sweeper: Run, arguments: list[str]) -> None:
+    """The best of three: other work on the machine is not the product's."""
+    spent = []
+    for _ in range(3):
+        started = time.monotonic()
+        sweeper(*arguments)
+        spent.append(time.monotonic() - started)
+    assert min(spent) < 1.0
+
+
+def test_an_empty_choice_is_named(sweeper: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("name: empty\nparameters:\n  block_size: {choices: []}\n")
+    done = sweeper(*MOCK, "space=empty.yaml")
+    assert done.returncode == 2
+    assert "block_size" in done.stderr
+
+
+def test_a_folder_without_config_json_is_no_model(sweeper: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = sweeper(f"model.path={tmp_path / 'folder'}")
+    assert done.returncode == 2
+    assert "config.json" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_for_gpus_says_so_before_anything_starts(sweeper: Run, tmp_path: Path) -> None:
+    """On a machine without a GPU, a 7B model is refused at once, with the ways on."""
+    done = sweeper("model=qwen7b", "hardware.kind=cpu", "hardware.memory_gib=8")
+    assert done.returncode == 2
+    assert "estimate" in done.stderr
+    assert not (tmp_path / "studies").exists()
+
+
+def test_another_space_is_another_study(sweeper: Run, tmp_path: Path) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=1").returncode == 0
+    (tmp_path / "small.yaml").write_text(
+        (tmp_path / "small.yaml").read_text().replace("[4, 16, 64]", "[8, 16]")
+    )
+    done = sweeper(*MOCK, "study=s", "budget.launches=1")
+    assert done.returncode == 2
+    assert "max_num_seqs" in done.stderr
+    assert "resume" in done.stderr
+
+
+def test_a_torn_last_line_is_tolerated_and_a_broken_middle_is_named(
+    sweeper: Run, tmp_path: Path
+) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=2").returncode == 0
+    journal = tmp_path / "studies" / "s" / "trials.jsonl"
+    whole = journal.read_text()
+    journal.write_text(whole + '{"number": 9, "kin')
+    done = sweeper(*MOCK, "study=s", "budget.launches=3")
+    assert done.returncode == 0, done.stderr
+    assert journal.read_text().startswith(whole)
+    assert all(json.loads(line) for line in journal.read_text().splitlines())
+
+    lines = whole.splitlines()
+    journal.write_text("\n".join([lines[0][:40], *lines[1:]]) + "\n")
+    done = sweeper(*MOCK, "study=s", "budget.launches=4")
+    assert done.returncode == 1
+    assert "trials.jsonl" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_read_only_folder(sweeper: Run, tmp_path: Path) -> None:
+    (tmp_path / "studies").mkdir(mode=0o500)
+    done = sweeper(*MOCK, "study=s")
+    assert done.returncode == 2
+    assert "studies" in done.stderr
+
+
+def test_studies_dir_that_cannot_hold_a_study(sweeper: Run, tmp_path: Path) -> None:
+    """A file in the folder's place cannot be written to by anyone, root included."""
+    (tmp_path / "studies").write_text("")
+    done = sweeper(*MOCK, "study=s")
+    assert done.returncode in {1, 2}
+    assert "studies" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,160 @@
+"""A whole study on the mock engine: agreement of its records, resuming, killing, interrupting."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.verbs.conftest import MOCK, Run
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "trials.jsonl"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def mock_servers(folder: Path) -> list[psutil.Process]:
+    """Servers started below this test's folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            command = process.cmdline()
+        except psutil.Error:
+            continue
+        if "sweeper.engine.mock.server" in command and str(folder) in " ".join(command):
+            found.append(process)
+    return found
+
+
+def test_baseline_first_then_seeds_then_search(sweeper: Run, tmp_path: Path) -> None:
+    done = sweeper(*MOCK, "study=s", "budget.launches=5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    trials = journal(tmp_path / "studies" / "s")
+    assert [t["kind"] for t in trials] == ["baseline", "seed", "search", "search", "search"]
+    assert [t["number"] for t in trials] == list(range(5))
+    assert trials[0]["deployment"] == {}
+    assert trials[1]["deployment"]["speculative"] == "ngram"
+    assert len({t["deployment_hash"] for t in trials}) == 5
+    assert "predicted" in (done.stdout + done.stderr).lower()
+
+
+def test_the_same_command_goes_on_and_repeats_nothing(sweeper: Run, tmp_path: Path) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=2").returncode == 0
+    first = journal(tmp_path / "studies" / "s")
+    assert sweeper(*MOCK, "study=s", "budget.launches=4").returncode == 0
+    second = journal(tmp_path / "studies" / "s")
+    assert second[:2] == first
+    assert len(second) == 4
+    assert sweeper("resume", "study=s", "budget.launches=4").returncode == 0
+    assert journal(tmp_path / "studies" / "s") == second
+
+
+def test_a_finite_space_ends_when_all_is_tried(sweeper: Run, tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text(
+        "name: two\nparameters:\n  quantization: {choices: [none, fp8_per_tensor]}\n"
+    )
+    done = sweeper(*MOCK, "space=two.yaml", "study=s", "budget.launches=50")
+    assert done.returncode == 0, done.stderr
+    assert len(journal(tmp_path / "studies" / "s")) == 2
+    assert "every deployment" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("when", ["first", "second"])
+def test_kill_nine_in_a_launch_loses_only_that_launch(
+    sweeper: Run, tmp_path: Path, when: str
+) -> None:
+    command = [*MOCK, "study=s", "+engine.options.start_s=3"]
+    folder = tmp_path / "studies" / "s"
+    tuner = subprocess.Popen(
+        [sys.executable, "-m", "sweeper", *command],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wanted = 0 if when == "first" else 1
+    deadline = time.monotonic() + 60
+    while len(journal(folder)) < wanted or not mock_servers(folder):
+        assert tuner.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    tuner.kill()
+    tuner.wait()
+    finished = journal(folder)
+    orphans = mock_servers(folder)
+    assert orphans
+
+    done = sweeper(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in orphans)
+    trials = journal(folder)
+    assert trials[: len(finished)] == finished
+    assert len({t["deployment_hash"] for t in trials}) == len(trials) == 3
+    assert [t["kind"] for t in trials[:2]] == ["baseline", "seed"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_everything_and_stops_the_server(
+    tmp_path: Path, sweeper: Run, number: int
+) -> None:
+    folder = tmp_path / "studies" / "s"
+    tuner = subprocess.Popen(
+        [sys.executable, "-m", "sweeper", *MOCK, "study=s", "+engine.options.start_s=2"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not journal(folder) or not mock_servers(folder):
+        assert tuner.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(tuner.pid, number)
+    _, errors = tuner.communicate(timeout=60)
+    assert tuner.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not mock_servers(folder)
+    assert journal(folder)
+    assert (folder / "report.html").exists()
+    assert (folder / "recommended" / "recommendation.json").exists()
+
+
+def test_a_second_tuner_is_refused_and_told_who_holds_the_study(
+    tmp_path: Path, sweeper: Run
+) -> None:
+    command = [*MOCK, "study=s", "+engine.options.start_s=5"]
+    tuner = subprocess.Popen(
+        [sys.executable, "-m", "sweeper", *command],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not mock_servers(tmp_path / "studies" / "s"):
+            assert tuner.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        done = sweeper(*command)
+        assert done.returncode == 1
+        assert str(tuner.pid) in done.stderr
+    finally:
+        tuner.send_signal(signal.SIGINT)
+        tuner.wait(60)
+
+
+def test_nothing_feasible_is_said_with_its_causes(tmp_path: Path, sweeper: Run) -> None:
+    done = sweeper(
+        *MOCK, "study=s", "+engine.options.faults=[{die_at: start, log_text: 'ValueError: boom'}]"
+    )
+    assert done.returncode == 1
+    assert "boom" in done.stderr
+    assert "Traceback" not in done.stderr
