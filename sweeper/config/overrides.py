@@ -49,20 +49,13 @@ def read_overrides(texts: list[str]) -> list[Override]:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parser = OverridesParser.create()
-    read = [_read(parser, text.strip()) for text in texts]
-    _refuse_two_options(read)
-    return read
+    return _last_of_each_group([_read(parser, text.strip()) for text in texts])
 
 
-def _refuse_two_options(read: list[Override]) -> None:
-    chosen: dict[str, str] = {}
-    for override in read:
-        if override.group and chosen.setdefault(override.key, override.value) != override.value:
-            first = chosen[override.key]
-            raise ConfigError(
-                f"{override.key} is given twice: {first} and {override.value}",
-                f"keep one: {override.key}={first} or {override.key}={override.value}",
-            )
+def _last_of_each_group(read: list[Override]) -> list[Override]:
+    """The last option of a group counts, as the last value of a key does (Hydra would refuse)."""
+    last = {item.key: item for item in read if item.group}
+    return [item for item in read if not item.group or item is last[item.key]]
 
 
 def _read(parser: Any, text: str) -> Override:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sweeper.config.checks import check
+from sweeper.config.overrides import read_overrides
 from sweeper.config.schema import SweeperConfig
 from sweeper.errors import ConfigError
 
@@ -59,6 +60,12 @@ def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    for override in read_overrides(list(overrides)):
+        if override.group:
+            raise ConfigError(
+                f"{override.text}: a stored study's groups cannot be swapped",
+                f"set single keys ({override.key}.KEY=VALUE), or start a study with study=NEW_NAME",
+            )
     try:
         base = OmegaConf.structured(SweeperConfig)
         merged = OmegaConf.merge(

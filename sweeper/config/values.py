@@ -58,7 +58,7 @@ def _nearest_key(last: str, parent: str, siblings: list[str]) -> str:
     if parent and not siblings and (close := nearest(f"{parent}.{last}", everywhere, cutoff=0.7)):
         return f"did you mean {close}?"
     by_last = {key.rpartition(".")[2]: key for key in everywhere}
-    if not parent and (close := nearest(last, by_last)):
+    if not parent and (close := nearest(last, by_last, cutoff=0.75)):
         return f"did you mean {by_last[close]}?"
     if parent and siblings:
         return f"keys of {parent}: {', '.join(siblings)}"

@@ -4,6 +4,7 @@ Reading order of a log:
 
     raw line → prefixes and colours stripped → not progress, not a warning, not quoted source
              → first line that a rule knows      → its verdict
+             → else first line of a known kind   → its verdict (`last_resort`)
              → else first exception, no wrapper  → UNKNOWN with that as the cause
              → else the exit code or the tail    → UNKNOWN
 
@@ -13,39 +14,22 @@ Wrapper lines ("see root cause above") are never the class of a failure.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sweeper.engine.log_lines import MAX_CAUSE_CHARS, MAX_EVIDENCE_CHARS, Line, lines, tail
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 Learnt = dict[str, float | int | str]
 
 EVIDENCE_LINES_BEFORE = 6
 EVIDENCE_LINES_AFTER = 2
-TAIL_LINES = 25
-MAX_EVIDENCE_CHARS = 4000
-MAX_CAUSE_CHARS = 500
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_PREFIXES = re.compile(
-    r"""^(?:
-        \([A-Za-z_][\w.:-]*\s+(?:pid|rank|ip)=[^)]*\)\s?        # (EngineCore_DP0 pid=1234)
-      | \[rank\d+\]:\s?                                         # [rank0]:
-      | \[vllm\]:\s?
-      | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+                # ERROR 10-25 13:08:43 [core.py:708]
-        \d\d-\d\d\s\d\d:\d\d:\d\d\s\[[^\]]*\]\s?
-    )""",
-    re.VERBOSE,
-)
-_LEVEL = re.compile(
-    r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d\s\d\d:\d\d:\d\d\s\[|^INFO: "
-)
-_PYDANTIC_TAIL = re.compile(r"\s*\[type=\w+, input_value=.*$")
 _EXCEPTION = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)"
 )
-_FILE_LINE = re.compile(r'^\s*File ".*", line \d+')
-
+_PLAIN_CLASS = re.compile(r"^(?:ValueError|RuntimeError|AssertionError|Exception)(?::\s*|(?=\())")
+_QUOTED_MESSAGE = re.compile(r"""^\((["'])(.*)\1,?\)$""")
 SIGNAL_NAMES = {
     1: "hung up",
     2: "interrupted",
@@ -60,27 +44,6 @@ SIGNAL_NAMES = {
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a log, cleaned.
-
-    Attributes:
-        number: place in the log, from 0.
-        text: without colours, process prefixes and log headers; indentation kept.
-        level: log level, or empty for bare output such as a traceback.
-        quoted: True for a line of source code inside a traceback.
-    """
-
-    number: int
-    text: str
-    level: str = ""
-    quoted: bool = False
-
-    @property
-    def may_be_cause(self) -> bool:
-        return not self.quoted and self.level not in {"DEBUG", "INFO", "WARNING"}
-
-
-@dataclass(frozen=True)
 class Rule:
     """One text that an engine is known to fail with.
 
@@ -92,6 +55,7 @@ class Rule:
         versions: engine versions in which the text was seen.
         learn: figures from the match, named with units.
         judge: refines the verdict by figures of the match and the rest of the log.
+        cause_below: the matched line only announces the cause, which is the line below it.
     """
 
     name: str
@@ -101,6 +65,7 @@ class Rule:
     versions: str = ""
     learn: Callable[[re.Match[str]], Learnt] | None = None
     judge: Callable[[Learnt, str], tuple[Verdict, str] | None] | None = None
+    cause_below: bool = False
 
 
 def rule(
@@ -116,41 +81,6 @@ def rule(
     return Rule(name, re.compile(pattern), verdict, remedy, versions, learn)
 
 
-def clean(raw: str) -> str:
-    """A line without colours, process names, log header, and pydantic's wrapping.
-
-    >>> clean("(EngineCore_DP0 pid=7) ERROR 10-25 13:08:43 [core.py:708] ValueError: no")
-    'ValueError: no'
-    """
-    text = _ANSI.sub("", raw).rstrip()
-    while (match := _PREFIXES.match(text)) is not None and match.end():
-        text = text[match.end() :]
-    stripped = text.lstrip()
-    if stripped.startswith("Value error, "):
-        text = stripped.removeprefix("Value error, ")
-    return _PYDANTIC_TAIL.sub("", text)
-
-
-def lines(log_text: str) -> list[Line]:
-    """All lines of a log, cleaned and marked."""
-    return list(_marked(log_text))
-
-
-def _marked(log_text: str) -> Iterator[Line]:
-    in_frame = False
-    for number, raw in enumerate(re.split(r"[\r\n]+", log_text)):
-        plain = _ANSI.sub("", raw)
-        level = _LEVEL.search(plain)
-        text = clean(raw)
-        if _FILE_LINE.match(text):
-            in_frame = True
-            yield Line(number, text, quoted=True)
-            continue
-        in_frame = in_frame and text.startswith("    ")
-        name = (level.group(1) or "INFO") if level is not None else ""
-        yield Line(number, text, name, quoted=in_frame)
-
-
 def diagnose(
     log_text: str,
     phase: Phase,
@@ -158,6 +88,7 @@ def diagnose(
     *,
     rules: Sequence[Rule],
     wrappers: re.Pattern[str],
+    last_resort: Sequence[Rule] = (),
 ) -> Diagnosis:
     """Explain a failed launch.
 
@@ -168,9 +99,10 @@ def diagnose(
         exit_code: of the server's process; negative if a signal ended it, None if it still ran.
         rules: known texts; of several on one line the first wins.
         wrappers: lines that only say that there is a cause elsewhere.
+        last_resort: kinds of texts, asked only where no rule knows any line.
     """
     log = lines(log_text)
-    found = _known_cause(log, rules, wrappers)
+    found = _known_cause(log, rules, wrappers) or _known_cause(log, last_resort, wrappers)
     if found is not None:
         diagnosis = _from_rule(found, log, log_text, phase)
     else:
@@ -188,20 +120,6 @@ def settle(diagnosis: Diagnosis, phase: Phase) -> Diagnosis:
     if phase in {Phase.WARMUP, Phase.LOAD, Phase.QUALITY} and diagnosis.verdict in crashes:
         return replace(diagnosis, phase=phase, verdict=Verdict.CRASH_UNDER_LOAD)
     return replace(diagnosis, phase=phase)
-
-
-def last_line(log_text: str) -> str:
-    """The last line that says something, cleaned; empty for an empty log."""
-    for line in reversed(lines(log_text)):
-        if line.text.strip():
-            return line.text.strip()[:MAX_CAUSE_CHARS]
-    return ""
-
-
-def tail(log_text: str, count: int = TAIL_LINES) -> str:
-    """The end of a log, cleaned, for evidence."""
-    said = [line.text for line in lines(log_text) if line.text.strip()]
-    return "\n".join(said[-count:])[-MAX_EVIDENCE_CHARS:]
 
 
 def _known_cause(
@@ -223,6 +141,8 @@ def _from_rule(
     line, rule, match = found
     learnt: Learnt = rule.learn(match) if rule.learn is not None else {}
     verdict, remedy = rule.verdict, rule.remedy
+    if rule.cause_below:
+        line = next((below for below in log[line.number + 1 :] if below.text.strip()), line)
     refined = rule.judge(learnt, log_text) if rule.judge is not None else None
     if refined is not None:
         verdict, remedy = refined
@@ -239,9 +159,8 @@ def _from_rule(
 def _unknown(
     log: Sequence[Line], phase: Phase, exit_code: int | None, wrappers: re.Pattern[str]
 ) -> Diagnosis:
-    said = [line for line in log if line.text.strip()]
-    end = "\n".join(line.text for line in said[-TAIL_LINES:])[-MAX_EVIDENCE_CHARS:]
-    for line in said:
+    end = tail(log)
+    for line in log:
         head = line.text.strip()
         if line.may_be_cause and _EXCEPTION.match(head) and not wrappers.search(head):
             evidence = f"{_around(log, line.number)}\n...\n{end}"[-MAX_EVIDENCE_CHARS:]
@@ -275,10 +194,10 @@ def _around(log: Sequence[Line], number: int) -> str:
 
 
 def _one_line(text: str) -> str:
-    """An exception's message without its class where the class says nothing more."""
-    said = re.sub(
-        r"^(?:[\w.]+\.)?(?:ValueError|RuntimeError|AssertionError|Exception):\s*", "", text.strip()
-    )
+    """An exception's message without its class, where the class says nothing more."""
+    said = _PLAIN_CLASS.sub("", text.strip())
+    if (quoted := _QUOTED_MESSAGE.match(said)) is not None:
+        said = quoted.group(2)
     return (said or text.strip())[:MAX_CAUSE_CHARS]
 
 

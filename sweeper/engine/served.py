@@ -21,6 +21,7 @@ from sweeper.config.schema import EngineConfig
 from sweeper.engine import diagnosis
 from sweeper.engine.comparison import not_taken
 from sweeper.engine.local_http import Endpoint
+from sweeper.engine.log_lines import last_line, lines, tail
 from sweeper.engine.ports import free_port
 from sweeper.engine.process import ProcessGroup, inherited_environment
 from sweeper.engine.protocol import (
@@ -211,13 +212,13 @@ def _foreign(outcome: Readiness, log_text: str) -> Diagnosis:
         outcome.detail,
         "another server answers where ours should: end it, or keep it away from this machine's "
         "temporary ports",
-        diagnosis.tail(log_text),
+        tail(lines(log_text)),
         {"rule": "foreign_port"},
     )
 
 
 def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
-    last = diagnosis.last_line(log_text)
+    last = last_line(lines(log_text))
     return Diagnosis(
         Verdict.STARTUP_TIMEOUT,
         outcome.phase,
@@ -225,7 +226,7 @@ def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis
         f"{last or '(none)'}",
         "raise engine.start_timeout_s if the server was still at work; the next start finds the "
         "compile cache warm",
-        diagnosis.tail(log_text),
+        tail(lines(log_text)),
         {"last_log_line": last} if last else {},
     )
 

@@ -71,8 +71,7 @@ def memory_estimate(
     context = Context(parameters, model, hardware, None, None, 0)
     ranks = max(1, context.tp) * max(1, context.pp)
     weights = weight_bytes(model, context.text("quantization"), context.text("dtype")) / ranks / GIB
-    share = parameters.get("gpu_memory_utilization", DEFAULT_MEMORY_SHARE)
-    margin = hardware.memory_gib * float(share) - weights
+    margin = hardware.memory_gib * _memory_share(parameters) - weights
     kv_bytes = kv_bytes_per_token(model, context)
     available = max(0.0, margin)
     return MemoryEstimate(
@@ -83,6 +82,12 @@ def memory_estimate(
         verdict=_verdict(margin, kv_bytes, context),
         margin_gib=margin,
     )
+
+
+def _memory_share(parameters: Mapping[str, Any]) -> float:
+    share = parameters.get("gpu_memory_utilization")
+    given = isinstance(share, (int, float)) and not isinstance(share, bool)
+    return float(share) if given and share is not None else DEFAULT_MEMORY_SHARE
 
 
 def _verdict(margin_gib: float, kv_bytes: float, context: Context) -> str:

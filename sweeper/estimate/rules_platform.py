@@ -63,6 +63,18 @@ def built_for_device(c: Context) -> Finding | None:
     return cause, "use int8_per_channel_weight_only, or none", ("quantization",)
 
 
+def kv_cache_on_cpu(c: Context) -> Finding | None:
+    """An fp8 KV cache on an x86 processor needs AVX-512 or AMX (vLLM's CPU attention)."""
+    features = set(c.hardware.cpu_features) if c.hardware is not None else set()
+    asked = c.text("kv_cache_dtype")
+    if not _is_vllm(c) or c.device != "cpu" or not asked.startswith("fp8"):
+        return None
+    if not features or features & {"avx512f", "amx_tile"}:
+        return None
+    cause = f"kv_cache_dtype={asked} needs a processor with AVX-512 or AMX, this one has neither"
+    return cause, "use kv_cache_dtype=auto on this processor", ("kv_cache_dtype",)
+
+
 def capability_suffices(c: Context) -> Finding | None:
     """A method needs a GPU of some generation."""
     method, capability = c.text("quantization"), c.capability
@@ -125,6 +137,7 @@ def _version(text: str) -> tuple[int, ...]:
 PLATFORM_RULES: dict[str, Callable[[Context], Finding | None]] = {
     "devices_suffice": devices_suffice,
     "built_for_device": built_for_device,
+    "kv_cache_on_cpu": kv_cache_on_cpu,
     "capability_suffices": capability_suffices,
     "bfloat16_on_device": bfloat16_on_device,
     "quantization_dtype": quantization_dtype,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sweeper.errors import StudyError
@@ -58,15 +59,19 @@ def export_input(
         )
     checkpoint, parameters = setup.resolve(outcome.deployment)
     flags, env = setup.engine.start_command(parameters, checkpoint)
+    speculative = flags.get("speculative_config")
+    if isinstance(speculative, Mapping) and "model" in speculative:
+        draft = _whole_path(str(speculative["model"]))
+        flags = {**flags, "speculative_config": {**speculative, "model": draft}}
     model = setup.cfg.model
     # A launch takes these from the model's configuration unless the deployment says otherwise.
     always = {"dtype": model.dtype, "trust_remote_code": model.trust_remote_code or None}
     of_model = {k: v for k, v in always.items() if v is not None and k not in parameters}
-    is_own_model = checkpoint == setup.model.path
+    is_on_hub = checkpoint == setup.model.path and not Path(checkpoint).is_dir()
     return ExportInput(
         study=study,
         recommendation=recommendation,
-        model_path=checkpoint,
+        model_path=_whole_path(checkpoint),
         served_name=model.name,
         flags={**flags, **of_model},
         env=env,
@@ -74,7 +79,7 @@ def export_input(
         hardware=hardware_line(outcome.manifest),
         host=setup.cfg.export.host,
         port=setup.cfg.export.port,
-        revision=setup.model.revision if is_own_model else None,
+        revision=setup.model.revision if is_on_hub else None,
     )
 
 
@@ -97,6 +102,11 @@ def hardware_line(manifest: Mapping[str, Any]) -> str:
     driver = f", driver {hardware['driver']}" if hardware.get("driver") else ""
     count, name = hardware.get("device_count", 1), hardware.get("name", "GPU")
     return f"{count} x {name} ({_gib(hardware)}){driver}"
+
+
+def _whole_path(model: str) -> str:
+    """A local folder by its full path, because the server starts in a folder of its own."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 
 def _gib(hardware: Mapping[str, Any]) -> str:

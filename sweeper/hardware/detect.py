@@ -53,6 +53,7 @@ def to_manifest(facts: HardwareFacts) -> dict[str, Any]:
         "cuda": facts.cuda,
         "cpu_model": facts.cpu_model or None,
         "cpu_cores": facts.cpu_cores,
+        "cpu_features": list(facts.cpu_features) or None,
         "host_memory_gib": round(facts.host_memory_gib, 1) or None,
         "bandwidth_gbs": facts.bandwidth_gbs,
         "tflops_bf16": facts.tflops_bf16,
@@ -70,6 +71,7 @@ def _cpu_facts(host: Host) -> HardwareFacts:
         free_memory_gib=host.free_memory_gib,
         cpu_model=host.cpu_model,
         cpu_cores=host.cpu_cores,
+        cpu_features=host.cpu_features,
         host_memory_gib=host.memory_gib,
     )
 
@@ -89,6 +91,7 @@ def _gpu_facts(driver: Driver, host: Host) -> HardwareFacts:
         cuda=driver.cuda,
         cpu_model=host.cpu_model,
         cpu_cores=host.cpu_cores,
+        cpu_features=host.cpu_features,
         host_memory_gib=host.memory_gib,
         bandwidth_gbs=peaks.bandwidth_gbs if peaks else None,
         tflops_bf16=peaks.tflops_bf16 if peaks else None,

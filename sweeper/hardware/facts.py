@@ -20,6 +20,8 @@ class HardwareFacts:
         cuda: CUDA version the driver offers, else None.
         cpu_model: processor name.
         cpu_cores: cores this process may use.
+        cpu_features: vector extensions of an x86 processor that kernels ask for, as the kernel
+            names them (``avx2``, ``avx512f``, ``amx_tile``...); empty if not known.
         host_memory_gib: memory of the machine.
         bandwidth_gbs: memory bandwidth of one device from its data sheet, GB/s, or None.
         tflops_bf16: dense bf16 peak of one device from its data sheet, or None.
@@ -36,6 +38,7 @@ class HardwareFacts:
     cuda: str | None = None
     cpu_model: str = ""
     cpu_cores: int = 1
+    cpu_features: tuple[str, ...] = ()
     host_memory_gib: float = 0.0
     bandwidth_gbs: float | None = None
     tflops_bf16: float | None = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _GIB = 2**30
+_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8")
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,14 @@ class Host:
     Attributes:
         cpu_model: processor name.
         cpu_cores: cores by affinity and quota.
+        cpu_features: vector extensions of an x86 processor, see `HardwareFacts`.
         memory_gib: the smaller of machine and container limit.
         free_memory_gib: available within both.
     """
 
     cpu_model: str
     cpu_cores: int
+    cpu_features: tuple[str, ...]
     memory_gib: float
     free_memory_gib: float
 
@@ -45,6 +48,7 @@ def read_host(root: Path = Path("/")) -> Host:
     return Host(
         cpu_model=_cpu_model(root),
         cpu_cores=_cores(root),
+        cpu_features=_features(root),
         memory_gib=total / _GIB,
         free_memory_gib=free / _GIB,
     )
@@ -113,6 +117,15 @@ def _cpu_model(root: Path) -> str:
         if name.strip() in {"model name", "Model"}:
             return value.strip()
     return platform.processor() or platform.machine()
+
+
+def _features(root: Path) -> tuple[str, ...]:
+    for line in _lines(root / "proc/cpuinfo"):
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            flags = set(value.split())
+            return tuple(feature for feature in _FEATURES if feature in flags)
+    return ()
 
 
 def _number(path: Path) -> float | None:

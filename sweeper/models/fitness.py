@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sweeper.config.schema import HardwareConfig, ModelConfig
+from sweeper.config.schema import ModelConfig
 from sweeper.errors import ModelError
 from sweeper.models.facts import ModelFacts
 
@@ -48,7 +48,6 @@ def check_runnable(
     cfg: ModelConfig,
     facts: ModelFacts | None,
     hardware: HardwareLike,
-    asked: HardwareConfig | None = None,
     *,
     here: HardwareLike | None = None,
 ) -> None:
@@ -57,9 +56,8 @@ def check_runnable(
     Args:
         cfg: the model group.
         facts: the model's shape; None proves nothing, and the model is let through.
-        hardware: what the study runs on, as resolved from the configuration.
-        asked: the hardware group itself; a ``kind`` other than auto is an explicit wish. Without
-            it, hardware that was not detected counts as one.
+        hardware: what the study runs on, as resolved from the configuration; what was not detected
+            is an explicit wish.
         here: what this machine really has, where `hardware` was described instead of detected.
 
     Raises:
@@ -68,15 +66,14 @@ def check_runnable(
     if here is not None and hardware.kind == "cuda" and here.kind != "cuda":
         raise ModelError(
             f"hardware={hardware.name} is described as a GPU, but {_device(here)}",
-            "leave hardware=auto to run on what is here; " + _ways_on(cfg, insist=False),
+            "leave hardware=auto to run on what is here, or " + _ways_on(cfg, insist=False),
         )
     if facts is None or facts.parameters == 0:
         return
     if hardware.kind == "cuda":
         _check_gpu(cfg, facts, hardware)
     else:
-        wished = asked.kind != "auto" if asked is not None else not hardware.detected
-        _check_cpu(cfg, facts, hardware, wished=wished)
+        _check_cpu(cfg, facts, hardware)
 
 
 def weights_gib(facts: ModelFacts, bytes_per_parameter: float = _BYTES_BF16) -> float:
@@ -95,9 +92,8 @@ def _check_gpu(cfg: ModelConfig, facts: ModelFacts, hardware: HardwareLike) -> N
         )
 
 
-def _check_cpu(
-    cfg: ModelConfig, facts: ModelFacts, hardware: HardwareLike, *, wished: bool
-) -> None:
+def _check_cpu(cfg: ModelConfig, facts: ModelFacts, hardware: HardwareLike) -> None:
+    wished = not hardware.detected
     fits = weights_gib(facts) * _CPU_HEADROOM <= hardware.memory_gib
     if fits and (facts.parameters < _LARGE_ON_CPU or wished):
         return
@@ -130,4 +126,4 @@ def _ways_on(cfg: ModelConfig, *, insist: bool) -> str:
     ]
     if insist:
         ways.append("insist on this CPU, slow as it is: hardware=cpu")
-    return "; ".join(ways)
+    return "one of these:" + "".join(f"\n    - {way}" for way in ways)

@@ -30,7 +30,7 @@ class ResolvedModel:
     Attributes:
         name: short name, used in study names.
         path: local folder or hub id, as the engine takes it.
-        source: embedded | local | hub.
+        source: embedded | local | hub, or described where nothing was looked for.
         revision: commit on the hub, or None.
         facts: its shape, None if config.json does not state one that is understood.
         licence: SPDX expression or the hub's word, None if not known.

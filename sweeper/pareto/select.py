@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeper.config.schema import SelectConfig, SloConfig
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.pareto.compare import gain, ratios
 from sweeper.pareto.front import knee, non_dominated
 from sweeper.pareto.points import row_dict
@@ -84,7 +84,8 @@ def recommend(
     select_cfg: SelectConfig,
     throughput_metric: str = THROUGHPUT,
     latency_metric: str = LATENCY,
-) -> Recommendation | None:
+    only_trial: int | None = None,
+) -> Recommendation:
     """Choose an operating point.
 
     With promises (`select_cfg.slo`): of the points that keep them all, the one preferred by
@@ -97,11 +98,10 @@ def recommend(
         select_cfg: promises and preference.
         throughput_metric: to be maximised.
         latency_metric: to be minimised where no promise names another.
-
-    Returns:
-        The recommendation, or None if no trial has a valid point with both metrics.
+        only_trial: choose among this trial's points; the baseline is only compared with.
 
     Raises:
+        NoFeasibleTrialError: no trial has a valid point with both metrics.
         ConfigError: `select_cfg.prefer` is not a known word.
     """
     if select_cfg.prefer not in _PREFERENCES:
@@ -112,9 +112,9 @@ def recommend(
     rows = [row_dict(row) for row in selectable(frame).to_dict("records")] if len(frame) else []
     rows = [row for row in rows if throughput_metric in row and latency_metric in row]
     if not rows:
-        return None
+        raise _nothing_feasible(frame, throughput_metric, latency_metric)
     rule = _Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
-    return _choose(rows, rule, frame)
+    return _choose(rows, rule, frame, only_trial)
 
 
 def limits(slo: SloConfig) -> dict[str, float]:
@@ -183,8 +183,28 @@ class _Rule:
         return None if found is None else rows[found]
 
 
-def _choose(rows: list[Row], rule: _Rule, frame: pd.DataFrame) -> Recommendation:
+def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialError:
+    ends = sorted(set(frame["verdict"]) - {"OK"}) if len(frame) else []
+    seen = f" (trials that were driven ended as {', '.join(ends)})" if ends else ""
+    return NoFeasibleTrialError(
+        f"no trial has a valid operating point with {' and '.join(metrics)}{seen}",
+        "see the causes with `python -m sweeper status study=NAME`, and start from a deployment "
+        "that runs",
+    )
+
+
+def _choose(
+    rows: list[Row], rule: _Rule, frame: pd.DataFrame, only_trial: int | None
+) -> Recommendation:
     baseline_rows = [row for row in rows if row["kind"] == "baseline"]
+    if only_trial is not None:
+        own = [row for row in rows if row["trial"] == only_trial]
+        if not own:
+            raise NoFeasibleTrialError(
+                f"trial {only_trial} has no valid operating point",
+                "see its verdict with `python -m sweeper status study=NAME`",
+            )
+        return _describe(rule.best(own) or rule.nearest(own), baseline_rows, rule, frame, "")
     best = rule.best(rows)
     if best is None:
         return _describe(rule.nearest(rows), baseline_rows, rule, frame, "")

@@ -1,9 +1,9 @@
 """What a study tries next. New deployments only: planned ones first, then the sampler's.
 
-    baseline → seeds → deployments an earlier run left in mid-air → sampler ⇄ (known or refused: ask again)
+    baseline → seeds → what an earlier run left in mid-air → sampler ⇄ (known or refused: ask again)
 
-A sampler that keeps proposing what is known, or what arithmetic refuses, is helped out with a random
-deployment that is neither.
+A sampler that keeps proposing what is known, or what arithmetic refuses, is helped out with a
+random deployment that is neither.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Candidates:
         check: rules a canonical deployment breaks.
         known: deployment hash → its outcome; read anew each time.
         seed: of the random way out.
+        in_order: walk the listed space instead of asking the sampler (`sampler=grid`).
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Candidates:
         proposals: Proposals,
         check: Check,
         known: Callable[[], Mapping[str, TrialOutcome]],
+        *,
         seed: int,
+        in_order: bool = False,
     ) -> None:
         self._space = space
         self._searched = searched
@@ -73,6 +76,7 @@ class Candidates:
         self._check = check
         self._known = known
         self._random = random.Random(seed)
+        self._in_order = in_order
 
     def each(self, interrupted: Sequence[Raw]) -> Iterator[Candidate]:
         """All candidates in order; ends when nothing is left to try.
@@ -116,7 +120,7 @@ class Candidates:
             )
 
     def _next(self, *, helped: bool) -> Proposal | None:
-        if not helped:
+        if not helped and not self._in_order:
             return self._proposals.ask()
         raw = self._untried()
         return None if raw is None else self._proposals.ask(raw)
@@ -124,10 +128,12 @@ class Candidates:
     def _untried(self) -> Raw | None:
         """A random deployment that is new and breaks no rule; None if there is none."""
         everything = enumerate_canonical(self._searched, ENUMERATION_LIMIT)
+        drawn: Iterator[Raw]
         if everything is None:
             drawn = (self._draw() for _ in range(RANDOM_TRIES))
         else:
-            self._random.shuffle(everything)
+            if not self._in_order:
+                self._random.shuffle(everything)
             drawn = iter(everything)
         known = self._known()
         for deployment in drawn:

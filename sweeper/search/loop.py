@@ -100,7 +100,13 @@ class StudyRun:
         proposals = Proposals(self._paths.optuna_journal, searched, sampler, self._objective)
         interrupted = self._catch_up(proposals)
         candidates = Candidates(
-            space, searched, proposals, self._violations, self._by_hash, sampler.seed
+            space,
+            searched,
+            proposals,
+            self._violations,
+            self._by_hash,
+            seed=sampler.seed,
+            in_order=sampler.kind == "grid",
         )
         ended = self._out_of_budget()
         if ended is not None:
@@ -203,7 +209,7 @@ class StudyRun:
             reference=self._reference,
             may_write_reference=key == setup.quality_key(defaults),
             conditions=setup.conditions(),
-            revision=setup.model.revision,
+            revision=setup.model.revision if checkpoint == setup.model.path else None,
             trust_remote_code=cfg.model.trust_remote_code,
             dtype=cfg.model.dtype,
         )

@@ -3,9 +3,9 @@
 Whatever is chosen here, every metric of every point is journalled; the objective only steers.
 
 `frontier`: area dominated by the trial's load curve in the plane of log throughput (up) and log
-latency (down), against a fixed corner taken from the baseline. One launch gives one number, in nats²,
-that grows when any part of the curve moves out. Natural logarithms make a gain of 10 % worth the
-same at every load.
+latency (down), against a fixed corner taken from the baseline. One launch gives one number, in
+nats², that grows when any part of the curve moves out. Natural logarithms make a gain of 10 % worth
+the same at every load.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from sweeper.config.schema import ObjectiveConfig, SloConfig
 from sweeper.trial.outcome import Point, TrialOutcome
@@ -112,7 +113,7 @@ class Objective:
         return [name for name, _ in self._signed_names()]
 
     @property
-    def directions(self) -> list[str]:
+    def directions(self) -> list[Literal["minimize", "maximize"]]:
         return ["maximize" if sign > 0 else "minimize" for _, sign in self._signed_names()]
 
     def _signed_names(self) -> list[tuple[str, int]]:

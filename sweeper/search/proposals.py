@@ -1,13 +1,14 @@
 """The Optuna study behind a sweep: asks for deployments, is told outcomes, survives a kill.
 
-`optuna.journal` is Optuna's own record; `trials.jsonl` is the truth. `reconcile` brings the first up
-to date with the second: a trial that was running when the tuner died is told its outcome if the
+`optuna.journal` is Optuna's own record; `trials.jsonl` is the truth. `reconcile` brings the first
+up to date with the second: a trial that was running when the tuner died is told its outcome if the
 journal has it, and FAIL if not.
 """
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +62,13 @@ class Proposals:
             study_name="sweeper",
             storage=JournalStorage(backend),
             directions=objective.directions,
-            sampler=make_sampler(sampler, space),
+            sampler=make_sampler(sampler),
             load_if_exists=True,
         )
-        self._study.set_metric_names(objective.names)
+        with warnings.catch_warnings():
+            # Names only label plots; that their setter may still change is no user's concern.
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._study.set_metric_names(objective.names)
 
     def ask(self, raw: Mapping[str, Any] | None = None) -> Proposal:
         """Ask the sampler, or put in a given deployment (`raw`: value by parameter)."""

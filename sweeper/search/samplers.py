@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from sweeper.config.schema import SamplerConfig
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
-
-    from sweeper.space.model import Space
 
 
 def sampler_kind(cfg: SamplerConfig) -> str:
@@ -30,15 +29,16 @@ def is_conditional(kind: str) -> bool:
     return kind in {"tpe", "random"}
 
 
-def make_sampler(cfg: SamplerConfig, space: Space) -> BaseSampler:
-    """Build the sampler of a study. Seeds by `cfg.seed`."""
-    import optuna
+def make_sampler(cfg: SamplerConfig) -> BaseSampler:
+    """Build the sampler of a study. Seeds by `cfg.seed`.
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    `grid` walks the listed deployments itself (see `sweeper.search.candidates`); Optuna's grid
+    would repeat what was enqueued and can only end a study that it runs itself.
+    """
+    import optuna
     from optuna import samplers
 
-    from sweeper.space.distributions import grid_values
-
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     kind = sampler_kind(cfg)
     table: dict[str, Callable[[], BaseSampler]] = {
         "gp": lambda: samplers.GPSampler(
@@ -56,6 +56,9 @@ def make_sampler(cfg: SamplerConfig, space: Space) -> BaseSampler:
             seed=cfg.seed, population_size=max(cfg.startup_trials * 2, 8)
         ),
         "qmc": lambda: samplers.QMCSampler(seed=cfg.seed, scramble=True),
-        "grid": lambda: samplers.GridSampler(grid_values(space), seed=cfg.seed),
+        "grid": lambda: samplers.RandomSampler(seed=cfg.seed),
     }
-    return table[kind]()
+    with warnings.catch_warnings():
+        # Optuna calls QMC and grouped TPE experimental; their interface is pinned by optuna < 6.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return table[kind]()

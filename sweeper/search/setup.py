@@ -11,6 +11,7 @@ import sweeper
 from sweeper.config.schema import SweeperConfig
 from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue
 from sweeper.estimate import rules
+from sweeper.estimate.facts import missing_models
 from sweeper.estimate.violation import Violation
 from sweeper.hardware.detect import to_manifest
 from sweeper.hardware.facts import HardwareFacts
@@ -96,6 +97,7 @@ class StudySetup:
             engine=self.engine_facts,
             draft=self.draft,
             required_tokens=max(self.required_tokens, longest_reference_tokens),
+            missing=missing_models(self.cfg.model),
         )
 
     def resolve(self, deployment: Mapping[str, Any]) -> tuple[str, dict[str, ParameterValue]]:
@@ -130,7 +132,7 @@ class StudySetup:
         )
 
     def device_count(self, deployment: Mapping[str, Any]) -> int:
-        """Devices a deployment occupies: tp × pp × dp on GPUs, one on a CPU."""
+        """Devices a deployment occupies: tp * pp * dp on GPUs, one on a CPU."""
         if self.hardware.kind != "cuda":
             return 1
         sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")

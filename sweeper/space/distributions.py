@@ -68,19 +68,6 @@ def encode(space: Space, raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def grid_values(space: Space, points: int = 5) -> dict[str, list[Any]]:
-    """Optuna coordinates of a grid: every choice, and `points` evenly spaced values of a range."""
-    grid: dict[str, list[Any]] = {}
-    for parameter in space.parameters:
-        values = parameter.values
-        if values is None:
-            low, high = _ends(parameter)
-            step = (high - low) / (points - 1)
-            values = tuple(low + step * index for index in range(points))
-        grid[parameter.name] = [_encode_one(parameter, value) for value in values]
-    return grid
-
-
 def decode(space: Space, params: Mapping[str, Any]) -> Raw:
     """Optuna's coordinates → raw values; the inverse of `encode`."""
     return {name: _decode_one(space[name], value) for name, value in params.items()}

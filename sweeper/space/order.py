@@ -38,7 +38,7 @@ def _check_condition(
     if parent in fixed:
         return  # the branch may be closed by a fixed value; that is a choice, not a fault
     if parent not in by_name:
-        close = nearest(parent, by_name)
+        close = nearest(parent, set(by_name) - {child})
         remedy = f"did you mean {close}?" if close else f"add {parent} to space.parameters"
         raise fault(where, f"{parent} is not a parameter of this space", remedy)
     choices = by_name[parent].values

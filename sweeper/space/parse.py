@@ -12,6 +12,7 @@ from sweeper.space.catalogue import BOOL, KNOWN, NUMBER, SPECULATIVE_METHODS, is
 from sweeper.space.forms import fault, parse_form
 from sweeper.space.model import Parameter, Space
 from sweeper.space.order import in_order
+from sweeper.space.seeds import read_seed
 
 
 def parse_space(cfg: SpaceConfig) -> Space:

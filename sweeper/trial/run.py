@@ -1,4 +1,4 @@
-"""One launch, from plan to outcome. What can be expected to go wrong becomes a value, not an error."""
+"""One launch, from plan to outcome. What is expected to go wrong becomes a value, not an error."""
 
 from __future__ import annotations
 

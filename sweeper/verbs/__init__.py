@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
     verb, rest = _split(arguments)
     module = importlib.import_module(f"sweeper.verbs.{verb}")
     if any(argument in {"-h", "--help"} for argument in rest):
-        print(module.__doc__.strip())
+        print((module.__doc__ or "").strip())
         return 0
     command: Callable[[list[str]], int] = module.run
     return command(rest)

@@ -2,13 +2,14 @@
 
 usage: python -m sweeper estimate model=qwen7b hardware=h100_80gb [space=gpu_full]
 
-Works without a GPU, without the engine and without the model's weights: from config.json, or from the
-facts in conf/model. All numbers are predicted.
+Works without a GPU, without the engine and without the model's weights: from config.json, or from
+the facts in conf/model. All numbers are predicted.
 """
 
 from __future__ import annotations
 
 from sweeper.config.compose import compose
+from sweeper.estimate.facts import missing_models
 from sweeper.estimate.render import render
 from sweeper.estimate.report import estimate_space
 from sweeper.hardware import detect as hardware
@@ -28,6 +29,7 @@ def run(arguments: list[str]) -> int:
         machine,
         draft=draft,
         required_tokens=cfg.workload.input_tokens + cfg.workload.output_tokens,
+        missing=missing_models(cfg.model),
     )
     print(f"{cfg.model.name} on {machine.device_count} x {machine.name} (predicted)\n")
     print(render(estimate))

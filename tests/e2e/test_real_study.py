@@ -1,4 +1,4 @@
-"""The whole way on a real engine: study, MLflow, front, recommendation, a deployment that starts."""
+"""The whole way on a real engine: study, MLflow, front, and a deployment that starts."""
 
 from __future__ import annotations
 

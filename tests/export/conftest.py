@@ -29,7 +29,6 @@ def make_source(**changes: Any) -> ExportInput:
     """The recommendation of the small study under an SLO, with flags of every type."""
     cfg = changes.pop("select", SelectConfig(slo=SloConfig(e2e_p95_ms=1000)))
     found = recommend(points_frame(changes.pop("outcomes", study())), cfg)
-    assert found is not None
     fields: dict[str, Any] = {
         "study": "tiny-cpu",
         "recommendation": found,

@@ -12,7 +12,7 @@ from sweeper.hardware.detect import detect, resolve, to_manifest
 from sweeper.hardware.host import Host
 from sweeper.hardware.nvidia import Driver, Gpu
 
-HOST = Host("Some CPU", 16, 128.0, 100.0)
+HOST = Host("Some CPU", 16, ("avx2",), 128.0, 100.0)
 GPUS = (Gpu("NVIDIA H200", 141.0, 140.0, (9, 0)), Gpu("NVIDIA H200", 140.0, 90.0, (9, 0)))
 DRIVER = Driver("570.1", "12.8", GPUS)
 

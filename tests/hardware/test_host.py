@@ -74,3 +74,9 @@ def test_the_processors_name(tmp_path: Path) -> None:
     put(tmp_path, "proc/cpuinfo", "processor : 0\nmodel name\t: Quick CPU 9000\n")
     assert read_host(tmp_path).cpu_model == "Quick CPU 9000"
     assert read_host(tmp_path / "empty").cpu_model
+
+
+def test_vector_extensions_are_read(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "cpuinfo").write_text("flags\t\t: fpu avx2 bmi2 avx512f amx_tile\n")
+    assert read_host(tmp_path).cpu_features == ("avx2", "avx512f", "amx_tile")

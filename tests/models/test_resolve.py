@@ -9,7 +9,7 @@ import pytest
 from sweeper.config.schema import ModelConfig
 from sweeper.errors import ConfigError, ModelError
 from sweeper.models import conversion, embedded
-from sweeper.models.resolve import facts_only, resolve, short_name, source_of
+from sweeper.models.resolve import described, facts_only, resolve, short_name, source_of
 from tests.models.fakes import LLAMA, fake_model, put_wheel, write_model, write_worker
 
 
@@ -117,6 +117,16 @@ def test_facts_of_the_default_group_are_not_another_models(
     assert facts_only(default) is None
     assert short_name(default) == "other-1b"
     assert short_name(ModelConfig(name="qwen7b", path="org/Other-1B")) == "qwen7b"
+
+
+def test_a_model_by_description_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    model = described(ModelConfig(name="big", path="org/Big-70B", licence="mit", facts=dict(LLAMA)))
+    assert (model.name, model.path, model.source) == ("big", "org/Big-70B", "described")
+    assert (model.licence, model.digest, model.size_bytes) == ("mit", None, None)
+    assert model.facts is not None
+    assert described(ModelConfig()).path == "smollm2"
+    assert not list(tmp_path.iterdir())
 
 
 def test_sources_are_checked() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeper.config.schema import SelectConfig, SloConfig
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import front_mask, misses, recommend
@@ -18,9 +18,7 @@ from tests.factories import outcome, point, study
 
 
 def choose(outcomes: list[TrialOutcome], prefer: str = "throughput", **slo: Any) -> Recommendation:
-    found = recommend(points_frame(outcomes), SelectConfig(slo=SloConfig(**slo), prefer=prefer))
-    assert found is not None
-    return found
+    return recommend(points_frame(outcomes), SelectConfig(slo=SloConfig(**slo), prefer=prefer))
 
 
 def test_slo_takes_the_fastest_that_keeps_it() -> None:
@@ -121,11 +119,19 @@ def test_confirmed_only_by_a_confirmation_of_the_same_deployment() -> None:
     assert choose([*outcomes, same], e2e_p95_ms=1000).confirmed
 
 
-def test_nothing_feasible_is_none() -> None:
-    cfg = SelectConfig()
-    assert recommend(points_frame([]), cfg) is None
-    assert recommend(points_frame([outcome(0, verdict=Verdict.CAPACITY)]), cfg) is None
-    assert recommend(points_frame([outcome(0, points=[point(valid=False)])]), cfg) is None
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        [],
+        [outcome(0, verdict=Verdict.CAPACITY)],
+        [outcome(0, points=[point(valid=False)])],
+        [outcome(0, verdict=Verdict.QUALITY_FAIL, points=[point()])],
+    ],
+)
+def test_nothing_feasible_is_an_error_with_a_remedy(outcomes: list[TrialOutcome]) -> None:
+    with pytest.raises(NoFeasibleTrialError, match="no trial has a valid operating point") as error:
+        choose(outcomes)
+    assert "status" in error.value.remedy
 
 
 def test_alternatives_are_the_ends_of_the_front() -> None:
@@ -170,3 +176,20 @@ def test_choice_keeps_the_promise_whenever_something_does(
     if limit is not None and possible and not found.is_baseline:
         assert found.point["output_tokens_per_s"] == max(possible)
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_one_trial_can_be_asked_for_and_the_baseline_stays_beside_it() -> None:
+    frame = points_frame(
+        [
+            outcome(0, points=[point(8, throughput=100)]),
+            outcome(1, deployment={"dtype": "float32"}, points=[point(8, throughput=200)]),
+            outcome(2, deployment={"block_size": 32}, points=[point(8, throughput=150)]),
+        ]
+    )
+    chosen = recommend(frame, SelectConfig(), only_trial=2)
+    assert chosen.trial == 2
+    assert chosen.baseline is not None
+    assert chosen.gain is not None
+    assert chosen.gain.percent == pytest.approx(50)
+    with pytest.raises(NoFeasibleTrialError, match="trial 7"):
+        recommend(frame, SelectConfig(), only_trial=7)

@@ -11,7 +11,6 @@ from tests.factories import study
 def test_summary_names_the_front_and_the_choice() -> None:
     frame = points_frame(study())
     found = recommend(frame, SelectConfig())
-    assert found is not None
     summary = study_summary(frame, found, "budget used up")
     assert summary.pareto_trials <= {0, 1, 2}
     assert found.trial in summary.pareto_trials

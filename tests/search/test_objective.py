@@ -81,7 +81,7 @@ def test_hypervolume_grows_and_ignores_order(
     corner = Corner(0.5, 2e5)
     area = log_hypervolume(curve, corner)
     assert log_hypervolume(curve[::-1], corner) == pytest.approx(area)
-    assert log_hypervolume([(t * factor, l) for t, l in curve], corner) > area
+    assert log_hypervolume([(speed * factor, delay) for speed, delay in curve], corner) > area
     assert log_hypervolume([*curve, curve[0]], corner) == pytest.approx(area)
 
 

@@ -33,6 +33,8 @@ MOCK = [
     "quality.max_prompts=3",
     "quality.reference_tokens=8",
     "budget.launches=3",
+    "sampler=tpe",
+    "tracking=none",
 ]
 
 

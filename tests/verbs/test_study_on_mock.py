@@ -64,7 +64,8 @@ def test_a_finite_space_ends_when_all_is_tried(sweeper: Run, tmp_path: Path) -> 
     (tmp_path / "two.yaml").write_text(
         "name: two\nparameters:\n  quantization: {choices: [none, fp8_per_tensor]}\n"
     )
-    done = sweeper(*MOCK, "space=two.yaml", "study=s", "budget.launches=50")
+    settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
+    done = sweeper(*settings, "space=two.yaml", "study=s", "budget.launches=50")
     assert done.returncode == 0, done.stderr
     assert len(journal(tmp_path / "studies" / "s")) == 2
     assert "every deployment" in done.stdout + done.stderr

@@ -174,6 +174,13 @@ QUANTIZATION = (
         suggested_kv_cache_dtype=str,
     ),
     rule(
+        "fp8_kv_cache_on_cpu",
+        r"FP8 KV cache on CPU requires|FP8 KV cache requires head_size divisible",
+        INFEASIBLE,
+        "this processor has no kernel for it: leave kv_cache_dtype at auto",
+        "0.32, CPU",
+    ),
+    rule(
         "not_built_for_cpu",
         r"_C::(?P<kernel>\w+)\(\) expected at most 0 argument",
         INFEASIBLE,

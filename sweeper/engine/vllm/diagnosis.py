@@ -8,6 +8,7 @@ same line. The table is in three parts: memory, refused combinations, and the li
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sweeper.engine.diagnosis import Rule, diagnose, rule
 from sweeper.engine.vllm.config_rules import PARALLELISM, QUANTIZATION, SCHEDULER, SPECULATIVE
@@ -33,7 +34,7 @@ WRAPPERS = re.compile(
 LIFE_CYCLE = (
     rule(
         "port_taken",
-        r"Address already in use",
+        r"(?i)address already in use",
         INFRA,
         "another program took the port; the launch is tried again on another one",
     ),
@@ -72,9 +73,39 @@ LIFE_CYCLE = (
     ),
 )
 
-RULES: tuple[Rule, ...] = MEMORY + PARALLELISM + SCHEDULER + QUANTIZATION + SPECULATIVE + LIFE_CYCLE
+LAST_RESORT = (
+    # Whatever the text: the engine itself says that it has no code for what was asked.
+    rule(
+        "not_implemented",
+        r"NotImplementedError: (?P<not_implemented>.+)",
+        INFEASIBLE,
+        "the installed version has no implementation for this combination: leave it out",
+        not_implemented=str,
+    ),
+    # Whatever the text: the engine checked its configuration and refused it.
+    replace(
+        rule(
+            "configuration_refused",
+            r"pydantic_core\._pydantic_core\.ValidationError: \d+ validation errors? for",
+            INFEASIBLE,
+            "the engine refuses this configuration: leave the combination out",
+        ),
+        cause_below=True,
+    ),
+)
+
+RULES: tuple[Rule, ...] = (
+    *MEMORY,
+    *PARALLELISM,
+    *SCHEDULER,
+    *QUANTIZATION,
+    *SPECULATIVE,
+    *LIFE_CYCLE,
+)
 
 
 def diagnose_vllm(log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
     """Explain why a vLLM server failed. See `sweeper.engine.diagnosis.diagnose`."""
-    return diagnose(log_text, phase, exit_code, rules=RULES, wrappers=WRAPPERS)
+    return diagnose(
+        log_text, phase, exit_code, rules=RULES, wrappers=WRAPPERS, last_resort=LAST_RESORT
+    )

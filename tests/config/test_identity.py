@@ -1,0 +1,133 @@
+"""A study's identity: what changes it, what does not, and how a difference is told."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeper.config.compose import compose
+from sweeper.config.document import from_plain, to_plain, to_yaml
+from sweeper.config.identity import differences, identity_hash, study_identity
+from sweeper.config.names import study_name, study_name_fault
+from sweeper.config.schema import SweeperConfig
+
+QUICK = settings(max_examples=50, deadline=None)
+ENGINE = {"name": "vllm", "version": "0.32.0", "device": "cpu"}
+HARDWARE = {"name": "cpu", "device_count": 1, "free_memory_gib": 11.0}
+
+
+@cache
+def composed(*overrides: str) -> SweeperConfig:
+    return compose(list(overrides))
+
+
+def identity_of(*overrides: str, **hardware: Any) -> dict[str, Any]:
+    return study_identity(
+        composed(*overrides),
+        model={"name": "m"},
+        engine=ENGINE,
+        hardware={**HARDWARE, **hardware},
+    )
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "budget.launches=9",
+        "sampler=random",
+        "study=other",
+        "space.seeds=[]",
+        "space.name=renamed",
+        "load.request_timeout_s=7",
+        "select.prefer=latency",
+        "export.port=9000",
+        "tracking=none",
+    ],
+)
+def test_what_changes_no_number_changes_no_identity(override: str) -> None:
+    assert identity_of(override) == identity_of()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "space.parameters.block_size=[16,32]",
+        "space.fixed.max_num_seqs=8",
+        "workload.output_tokens=17",
+        "load.concurrency=[1,2]",
+        "quality.reference_tokens=8",
+        "objective=point",
+        "engine.args.seed=3",
+        "engine.env.A=1",
+        "model.dtype=float32",
+    ],
+)
+def test_what_changes_a_number_changes_the_identity(override: str) -> None:
+    assert identity_hash(identity_of(override)) != identity_hash(identity_of())
+
+
+def test_free_memory_is_not_part_of_it() -> None:
+    assert identity_of(free_memory_gib=3.0) == identity_of()
+    assert identity_of(device_count=2) != identity_of()
+
+
+def test_the_promise_counts_only_where_it_steers_the_search() -> None:
+    slo = "select.slo.ttft_p95_ms=500"
+    assert identity_of(slo) == identity_of()
+    assert identity_of("objective=slo", slo) != identity_of(
+        "objective=slo", "select.slo.ttft_p95_ms=600"
+    )
+
+
+def test_a_difference_names_key_before_and_after() -> None:
+    lines = differences(identity_of("space.parameters.block_size=[16,32]"), identity_of())
+    assert lines == ['space.parameters.block_size: [16, 32] → ["default", 32, 64]']
+    gone = differences(identity_of("space.parameters.flag.x=[1,2]"), identity_of())
+    assert gone == ["space.parameters.flag.x: [1, 2] → absent"]
+    assert differences({"a": None}, {}) == ["a: null → absent"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=8,
+)
+mappings = st.dictionaries(st.text(min_size=1, max_size=4), json_values, max_size=5)
+
+
+@QUICK
+@given(mappings, st.randoms(use_true_random=False))
+def test_the_hash_does_not_depend_on_order(data: dict[str, Any], draw: random.Random) -> None:
+    keys = list(data)
+    draw.shuffle(keys)
+    assert identity_hash(data) == identity_hash({key: data[key] for key in keys})
+
+
+@QUICK
+@given(mappings, mappings)
+def test_differences_are_none_exactly_for_equal_identities(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert differences(old, old) == []
+    assert bool(differences(old, new)) == (identity_hash(old) != identity_hash(new))
+
+
+def test_names_of_studies() -> None:
+    assert study_name(compose([])) == "smollm2-cpu-vllm"
+    assert study_name(compose(["study=x"])) == "x"
+    derived = study_name(compose(['model.path="/models/Odd Name (v2)!"']))
+    assert derived == "Odd-Name-v2-cpu-vllm"
+    assert study_name_fault(derived) is None
+
+
+def test_yaml_round_trip() -> None:
+    import yaml
+
+    cfg = compose(["model=qwen7b", "space=gpu", "select.slo.ttft_p95_ms=500"])
+    assert from_plain(yaml.safe_load(to_yaml(cfg))) == cfg
+    assert from_plain(to_plain(cfg)) == cfg

@@ -1,0 +1,80 @@
+"""Memory and speed of light against figures known from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sweeper.estimate.facts import Context
+from sweeper.estimate.memory import (
+    DOES_NOT_FIT,
+    FITS,
+    GIB,
+    UNCERTAIN,
+    kv_bytes_per_token,
+    memory_estimate,
+    parameter_count,
+)
+from sweeper.estimate.speed import speed_of_light
+from sweeper.models.facts import ModelFacts
+from tests.estimate.facts import H100, QWEN3, QWEN7B, SMOLLM2, T4
+
+
+@pytest.mark.parametrize(("facts", "billions"), [(QWEN7B, 7.62), (QWEN3, 8.19), (SMOLLM2, 0.1345)])
+def test_parameters_from_the_shape_match_the_published_count(
+    facts: ModelFacts, billions: float
+) -> None:
+    assert parameter_count(facts) / 1e9 == pytest.approx(billions, rel=0.005)
+
+
+def test_kv_cache_of_a_token() -> None:
+    def bytes_of(**parameters: object) -> float:
+        return kv_bytes_per_token(QWEN7B, Context(parameters, QWEN7B, None, None, None, 0))
+
+    assert bytes_of() == 2 * 28 * 4 * 128 * 2  # 56 KiB
+    assert bytes_of(kv_cache_dtype="fp8") == bytes_of() / 2
+    assert bytes_of(tensor_parallel_size=4) == bytes_of() / 4
+    assert bytes_of(tensor_parallel_size=8) == bytes_of() / 4  # heads are copied, not split further
+    assert bytes_of(pipeline_parallel_size=2) == bytes_of() / 2
+
+
+def test_weights_shrink_with_precision_and_ranks() -> None:
+    plain = memory_estimate({}, QWEN7B, H100)
+    assert plain.weights_gib == pytest.approx(7.615e9 * 2 / GIB, rel=0.01)
+    half = memory_estimate({"tensor_parallel_size": 2}, QWEN7B, H100)
+    assert half.weights_gib == pytest.approx(plain.weights_gib / 2)
+    eight = memory_estimate({"quantization": "fp8_per_tensor"}, QWEN7B, H100)
+    four = memory_estimate({"quantization": "awq"}, QWEN7B, H100)
+    assert plain.weights_gib / 2 < eight.weights_gib < plain.weights_gib  # embeddings stay
+    assert plain.weights_gib / 4 < four.weights_gib < eight.weights_gib
+    wide = memory_estimate({"dtype": "float32"}, QWEN7B, H100)
+    assert wide.weights_gib == pytest.approx(plain.weights_gib * 2)
+
+
+def test_verdicts() -> None:
+    assert memory_estimate({}, QWEN7B, H100).verdict == FITS
+    none_left = memory_estimate({}, QWEN3, T4)
+    assert none_left.verdict == DOES_NOT_FIT
+    assert (none_left.available_kv_gib, none_left.kv_tokens) == (0.0, 0)
+    assert none_left.margin_gib < 0
+    tight = replace(H100, memory_gib=17.0)
+    assert memory_estimate({}, QWEN7B, tight).verdict == UNCERTAIN
+
+
+def test_a_lower_share_leaves_less() -> None:
+    more, less = (
+        memory_estimate({"gpu_memory_utilization": share}, QWEN7B, H100) for share in (0.9, 0.5)
+    )
+    assert more.available_kv_gib - less.available_kv_gib == pytest.approx(0.4 * 79.6)
+
+
+def test_single_stream_decode_is_bound_by_bandwidth() -> None:
+    bound = speed_of_light({}, QWEN7B, H100)
+    read = (QWEN7B.parameters - QWEN7B.vocab_size * QWEN7B.hidden_size) * 2
+    assert bound.decode_tokens_per_s == pytest.approx(3350e9 / read, rel=1e-6)
+    assert bound.prefill_tokens_per_s is None  # the peak is not known: no number
+    two = speed_of_light({"tensor_parallel_size": 2}, QWEN7B, replace(H100, tflops_bf16=989.0))
+    assert two.decode_tokens_per_s == pytest.approx(2 * 3350e9 / read, rel=1e-6)
+    assert two.prefill_tokens_per_s == pytest.approx(2 * 989e12 / read, rel=1e-6)
+    assert speed_of_light({}, QWEN7B, replace(H100, bandwidth_gbs=None)).decode_tokens_per_s is None

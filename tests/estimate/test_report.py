@@ -1,0 +1,123 @@
+"""The estimate of a whole space, and taking out what can never work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sweeper.config.compose import compose
+from sweeper.config.schema import SpaceConfig
+from sweeper.estimate.narrow import narrow
+from sweeper.estimate.render import render
+from sweeper.estimate.report import SAMPLE, estimate_space
+from sweeper.estimate.rules import Violation, check
+from sweeper.space.model import Space
+from sweeper.space.parse import parse_space
+from tests.estimate.facts import H100, QWEN3, QWEN7B, T4
+
+SMALL = parse_space(
+    SpaceConfig(
+        name="small",
+        parameters={
+            "tensor_parallel_size": {"choices": [1, 2, 4, 8], "default": 1},
+            "quantization": ["none", "fp8_per_tensor"],
+        },
+        seeds=[{"tensor_parallel_size": 8}, {"quantization": "fp8_per_tensor"}],
+    )
+)
+ONE_H100 = replace(H100, device_count=1)
+
+
+def test_a_small_space_is_counted_exactly() -> None:
+    estimate = estimate_space(SMALL, QWEN7B, H100)
+    assert (estimate.size, estimate.examined, estimate.sampled) == (8, 8, False)
+    assert estimate.by_rule == {"heads_divide": 2}  # tp=8, with and without quantization
+    assert estimate.infeasible_share == 0.25
+    assert estimate.baseline == []
+    assert len(estimate.memory) == 8
+
+
+def test_a_large_space_is_sampled_the_same_way_every_time() -> None:
+    space = parse_space(compose(["space=gpu_full"]).space)
+    one, two = (estimate_space(space, QWEN7B, H100) for _ in range(2))
+    assert one.sampled
+    assert one.examined == SAMPLE
+    assert one.by_rule == two.by_rule
+
+
+def test_a_continuum_is_sampled_too() -> None:
+    form = {"low": 0.01, "high": 0.9, "default": 0.9}
+    space = parse_space(SpaceConfig(parameters={"gpu_memory_utilization": form}))
+    estimate = estimate_space(space, QWEN7B, H100)
+    assert estimate.size is None
+    assert estimate.by_rule["weights_fit"] > 0
+
+
+def test_a_model_that_does_not_fit_by_default_is_said_first() -> None:
+    estimate = estimate_space(SMALL, QWEN3, T4)
+    assert "GiB" in estimate.baseline[0]
+    text = render(estimate)
+    assert "defaults cannot run here" in text
+    assert "does not fit" in text
+
+
+def test_unknown_facts_leave_out_what_they_would_be_needed_for() -> None:
+    estimate = estimate_space(SMALL, None, H100)
+    assert (estimate.memory, estimate.infeasible) == ([], 0)
+    assert "weights" not in render(estimate)
+
+
+def test_the_text_calls_itself_predicted_and_gives_remedies() -> None:
+    text = render(estimate_space(SMALL, QWEN7B, ONE_H100))
+    assert text.startswith("Predicted: 75.0 % of 8 deployments")
+    assert "remedy:" in text
+    assert "decode" in text
+    assert all(len(line) < 140 for line in text.splitlines())
+
+
+def checker(**facts: Any) -> Any:
+    def bound(parameters: Mapping[str, Any]) -> list[Violation]:
+        return check(parameters, engine=None, draft=None, required_tokens=640, **facts)
+
+    return bound
+
+
+def narrowed(space: Space, **facts: Any) -> Space:
+    return narrow(space, checker(**facts))[0]
+
+
+def test_choices_that_never_work_are_taken_out_with_their_seeds() -> None:
+    space, dropped = narrow(SMALL, checker(model=QWEN7B, hardware=H100))
+    assert space["tensor_parallel_size"].choices == (1, 2, 4)
+    assert space.seeds == ({"quantization": "fp8_per_tensor"},)
+    assert [(d.parameter, d.value, d.violation.rule) for d in dropped] == [
+        ("tensor_parallel_size", 8, "heads_divide")
+    ]
+
+
+def test_one_device_leaves_no_parallel_choice() -> None:
+    space = narrowed(SMALL, model=QWEN7B, hardware=ONE_H100)
+    assert space["tensor_parallel_size"].choices == (1,)
+
+
+def test_what_fails_only_together_stays() -> None:
+    form = {"choices": [128, 4096]}
+    space = parse_space(
+        SpaceConfig(parameters={"max_num_batched_tokens": form, "max_num_seqs": [256]})
+    )
+    assert narrowed(space, model=QWEN7B, hardware=H100) == space
+
+
+def test_a_misfit_that_another_parameter_cures_stays() -> None:
+    parameters = {
+        "gpu_memory_utilization": {"choices": [0.8, 0.92], "default": 0.92},
+        "quantization": ["none", "awq"],
+    }
+    space = parse_space(SpaceConfig(parameters=parameters))
+    assert narrowed(space, model=QWEN3, hardware=T4) == space
+
+
+def test_the_default_is_never_taken_out() -> None:
+    space = parse_space(SpaceConfig(parameters={"quantization": ["none", "awq"]}))
+    assert "none" in narrowed(space, model=QWEN3, hardware=T4)["quantization"].choices

@@ -1,0 +1,171 @@
+"""Ask and tell over a real Optuna journal, and what an interrupted run leaves in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.config.schema import ObjectiveConfig, SamplerConfig, SloConfig, SpaceConfig
+from sweeper.search.candidates import Candidates
+from sweeper.search.objective import Objective
+from sweeper.search.proposals import Proposals
+from sweeper.space.canonical import baseline
+from sweeper.space.model import Space
+from sweeper.space.parse import parse_space
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verdicts import Verdict
+from tests.factories import outcome as made
+from tests.factories import point
+
+SPACE = parse_space(
+    SpaceConfig(
+        name="s",
+        parameters={
+            "max_num_seqs": {"choices": [4, 16, 64], "default": 16},
+            "quantization": {"choices": ["none", "fp8_per_tensor"]},
+            "speculative": {"choices": ["none", "ngram"]},
+            "num_speculative_tokens": {
+                "choices": [2, 4],
+                "default": 2,
+                "when": {"speculative": ["ngram"]},
+            },
+        },
+        seeds=[{"speculative": "ngram"}],
+    )
+)
+# none|fp8, 4|16|64 sequences, no speculation or 2|4 tokens
+SIZE = 2 * 3 * 3
+
+
+def objective() -> Objective:
+    return Objective(ObjectiveConfig(kind="point"), SloConfig(), 8, True)
+
+
+def proposals(path: Path, kind: str = "tpe", space: Space = SPACE) -> Proposals:
+    return Proposals(path, space, SamplerConfig(kind=kind), objective())
+
+
+def measured(number: int, deployment: dict[str, object], digest: str) -> TrialOutcome:
+    """A deployment's made-up result: deterministic, so that twins agree."""
+    speed = 100.0 + len(deployment) * 10
+    result = made(number, deployment=deployment, points=[point(8, throughput=speed)])
+    result.deployment_hash = digest
+    return result
+
+
+@pytest.mark.parametrize("kind", ["tpe", "random", "nsgaii", "qmc", "grid"])
+def test_every_sampler_tries_the_whole_space_once_and_then_ends(tmp_path: Path, kind: str) -> None:
+    known: dict[str, TrialOutcome] = {}
+    study = proposals(tmp_path / "optuna.journal", kind)
+    candidates = Candidates(
+        SPACE, SPACE, study, lambda _: [], lambda: known, seed=1, in_order=kind == "grid"
+    )
+    kinds = []
+    for number, candidate in enumerate(candidates.each([])):
+        assert candidate.deployment_hash not in known
+        assert candidate.proposal is not None
+        kinds.append(candidate.kind)
+        known[candidate.deployment_hash] = measured(
+            number, candidate.deployment, candidate.deployment_hash
+        )
+        study.assign(candidate.proposal, number)
+        study.tell(candidate.proposal, known[candidate.deployment_hash])
+    assert len(known) == SIZE
+    assert kinds[:3] == ["baseline", "seed", "search"]
+
+
+def test_the_gaussian_process_learns_from_what_it_is_told(tmp_path: Path) -> None:
+    """Past its start-up trials it proposes what is better: here, more sequences."""
+    pytest.importorskip("torch")
+    space = parse_space(
+        SpaceConfig(
+            name="line",
+            parameters={"max_num_seqs": {"low": 1, "high": 1000, "default": 1, "type": "int"}},
+        )
+    )
+    study = Proposals(
+        tmp_path / "optuna.journal", space, SamplerConfig(kind="gp", startup_trials=4), objective()
+    )
+    asked = []
+    for number in range(10):
+        proposal = study.ask()
+        seqs = int(proposal.deployment.get("max_num_seqs", 1))
+        asked.append(seqs)
+        result = made(number, points=[point(8, throughput=float(seqs))])
+        study.tell(proposal, result)
+    assert max(asked[4:]) > 900
+    assert sum(asked[4:]) / 6 > sum(asked[:4]) / 4
+
+
+def test_asking_for_a_given_deployment_gives_it(tmp_path: Path) -> None:
+    study = proposals(tmp_path / "optuna.journal", "gp")
+    raw = {**baseline(SPACE), "max_num_seqs": 64, "speculative": "ngram"}
+    proposal = study.ask(raw)
+    # The engine has no number of speculative tokens of its own, so it is always said.
+    assert proposal.deployment == {
+        "max_num_seqs": 64,
+        "speculative": "ngram",
+        "num_speculative_tokens": 2,
+    }
+
+
+def test_what_was_running_when_the_tuner_died_is_closed_and_handed_back(tmp_path: Path) -> None:
+    path = tmp_path / "optuna.journal"
+    first = proposals(path)
+    lost = first.ask({**baseline(SPACE), "max_num_seqs": 4})
+    first.assign(lost, 0)
+    told = first.ask(baseline(SPACE))
+    first.assign(told, 1)
+
+    again = proposals(path)
+    kept = measured(1, told.deployment, told.deployment_hash)
+    assert again.reconcile({1: kept}) == [lost.deployment]
+    assert again.reconcile({1: kept}) == []
+    assert again.missing([kept]) == []
+
+
+def test_a_reused_number_is_not_mistaken_for_the_lost_trial(tmp_path: Path) -> None:
+    """The journal gave number 0 to another deployment: the lost one has no outcome."""
+    path = tmp_path / "optuna.journal"
+    first = proposals(path)
+    lost = first.ask({**baseline(SPACE), "max_num_seqs": 4})
+    first.assign(lost, 0)
+    other = measured(0, {}, "another")
+    assert proposals(path).reconcile({0: other}) == [lost.deployment]
+
+
+def test_a_lost_optuna_journal_is_refilled_from_ours(tmp_path: Path) -> None:
+    study = proposals(tmp_path / "fresh.journal")
+    kept = measured(0, {}, "h")
+    refused = made(1, verdict=Verdict.INFEASIBLE_CONFIG, launched=False)
+    assert study.missing([kept, refused]) == [kept, refused]
+    study.note_refused(refused)
+    assert study.missing([kept, refused]) == [kept]
+
+
+def test_refused_deployments_cost_nothing_and_do_not_stop_the_search(tmp_path: Path) -> None:
+    """Everything with fp8 is refused: it is yielded once each, and the rest is still found."""
+    from sweeper.estimate.violation import Violation
+
+    known: dict[str, TrialOutcome] = {}
+    study = proposals(tmp_path / "optuna.journal", "tpe")
+
+    def check(deployment: object) -> list[Violation]:
+        bad = "quantization" in dict(deployment)  # type: ignore[call-overload]
+        return [Violation("r", "no fp8", "leave it out", ("quantization",))] if bad else []
+
+    candidates = Candidates(SPACE, SPACE, study, check, lambda: known, seed=1)
+    launched = 0
+    for number, candidate in enumerate(candidates.each([])):
+        verdict = Verdict.INFEASIBLE_CONFIG if candidate.violations else Verdict.OK
+        launched += not candidate.violations
+        result = measured(number, candidate.deployment, candidate.deployment_hash)
+        result.verdict = verdict
+        known[candidate.deployment_hash] = result
+        if candidate.proposal is None:
+            study.note_refused(result)
+        else:
+            study.assign(candidate.proposal, number)
+            study.tell(candidate.proposal, result)
+    assert launched == SIZE // 2
