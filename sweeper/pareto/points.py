@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sweeper.trial.outcome import Point, TrialOutcome
+from sweeper.quality.floor import settled
+from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ FIXED_COLUMNS = (
     "predicted",
     "quality",
     "quality_se",
+    "quality_settled",
     "loglik_change_nats",
     "deployment",
 )
@@ -31,7 +33,8 @@ FIXED_COLUMNS = (
 def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
     """Table of all operating points, in the order of trial and concurrency.
 
-    Columns: `FIXED_COLUMNS`; one a metric (units in its name); ``<metric>.low`` and
+    Columns: `FIXED_COLUMNS` (``quality_settled`` is the agreement to rank by: the baseline's own
+    where the two cannot be told apart); one a metric (units in its name); ``<metric>.low`` and
     ``<metric>.high``, its 95 % interval; ``low_confidence``, names joined by a space; and
     ``param.<name>``, the deployment's own words, absent where the engine's default rules.
     A retried trial appears with its last attempt only. What was not measured is NaN.
@@ -44,7 +47,9 @@ def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [_row(o, p) for o in latest_attempts(outcomes) for p in o.points]
+    latest = latest_attempts(outcomes)
+    own = next((o.quality for o in latest if o.kind == "baseline"), None)
+    rows = [_row(o, p, own) for o in latest for p in o.points]
     if not rows:
         return pd.DataFrame(columns=list(FIXED_COLUMNS))
     frame = pd.DataFrame(rows)
@@ -78,7 +83,7 @@ def row_dict(row: Mapping[Any, Any]) -> dict[str, Any]:
     return result
 
 
-def _row(outcome: TrialOutcome, point: Point) -> dict[str, Any]:
+def _row(outcome: TrialOutcome, point: Point, baseline: QualityScore | None) -> dict[str, Any]:
     quality = outcome.quality
     row: dict[str, Any] = {
         "trial": outcome.number,
@@ -92,6 +97,7 @@ def _row(outcome: TrialOutcome, point: Point) -> dict[str, Any]:
         "predicted": is_predicted(outcome),
         "quality": quality.agreement if quality else None,
         "quality_se": quality.agreement_se if quality else None,
+        "quality_settled": _settled(quality, baseline),
         "loglik_change_nats": quality.loglik_change_nats if quality else None,
         "deployment": dict(outcome.deployment),
         "low_confidence": " ".join(point.low_confidence),
@@ -103,6 +109,14 @@ def _row(outcome: TrialOutcome, point: Point) -> dict[str, Any]:
     for name, value in outcome.deployment.items():
         row[f"param.{name}"] = value
     return row
+
+
+def _settled(quality: QualityScore | None, baseline: QualityScore | None) -> float | None:
+    if quality is None or baseline is None:
+        return quality.agreement if quality is not None else None
+    return settled(
+        quality.agreement, quality.agreement_se, baseline.agreement, baseline.agreement_se
+    )
 
 
 def is_predicted(outcome: TrialOutcome) -> bool:

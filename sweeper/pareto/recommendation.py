@@ -127,14 +127,19 @@ def tie_sentence(best: Row, versus: Gain) -> str:
     )
 
 
-def quality_sentence(point: Row) -> str:
+def quality_sentence(point: Row, baseline: Row | None) -> str:
     """What is known of the output."""
     if "quality" not in point:
         return "Its quality was not measured."
-    loss, error = 1.0 - point["quality"], 2.0 * point.get("quality_se", 0.0)
-    if loss <= error:
-        return "Its output agrees with the reference within the error."
-    return f"It agrees with the reference in {point['quality']:.1%} of the tokens."
+    text = f"It agrees with the reference in {point['quality']:.1%} of the tokens"
+    if point["kind"] == "baseline":
+        return f"{text}, read back by itself."
+    if baseline is None or "quality" not in baseline:
+        return f"{text}."
+    own = f"the defaults in {baseline['quality']:.1%}"
+    if point.get("quality_settled") == baseline["quality"]:
+        return f"{text}, {own}: no change within the error."
+    return f"{text}, {own}: a change beyond the error."
 
 
 def confidence_sentence(point: Row, latency: str, confirmed: bool) -> str:

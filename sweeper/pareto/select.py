@@ -57,8 +57,9 @@ def front_mask(
 ) -> NDArray[np.bool_]:
     """Rows on the front of throughput (up), latency (down) and quality (up).
 
-    Quality is an objective only if every selectable point has one: a point whose quality was not
-    measured could otherwise neither win nor lose.
+    Qualities that cannot be told from the baseline's count as equal to it. Quality is an objective
+    only if every selectable point has one: a point whose quality was not measured could otherwise
+    neither win nor lose.
 
     Args:
         frame: of `points_frame`, with a unique row index.
@@ -72,8 +73,8 @@ def front_mask(
     if candidates.empty or any(column not in candidates.columns for column in columns):
         return mask
     signs = [1, -1]
-    if candidates["quality"].notna().all():
-        columns, signs = [*columns, "quality"], [1, -1, 1]
+    if candidates["quality_settled"].notna().all():
+        columns, signs = [*columns, "quality_settled"], [1, -1, 1]
     on_front = non_dominated(candidates[columns].to_numpy(dtype=float), signs)
     mask[frame.index.isin(candidates.index[on_front])] = True
     return mask
@@ -164,7 +165,7 @@ class _Rule:
 
     def _rank(self, row: Row) -> tuple[float, ...]:
         throughput, latency = row[self.throughput], -row[self.latency]
-        quality = row.get("quality", 0.0)
+        quality = row.get("quality_settled", 0.0)
         return {
             "throughput": (throughput, latency, quality),
             "latency": (latency, throughput, quality),
@@ -172,8 +173,8 @@ class _Rule:
         }[self.prefer]
 
     def _knee(self, rows: Sequence[Row]) -> Row | None:
-        with_quality = all("quality" in row for row in rows)
-        columns = [self.throughput, self.latency, *(["quality"] if with_quality else [])]
+        with_quality = all("quality_settled" in row for row in rows)
+        columns = [self.throughput, self.latency, *(["quality_settled"] if with_quality else [])]
         found = knee(
             [[row[column] for column in columns] for row in rows],
             [1, -1, 1][: len(columns)],
@@ -239,7 +240,7 @@ def _describe(
     sentences = (
         rule_sentence(rule.slo, rule.prefer, missed),
         tie or overlap_sentence(point, reference, versus, rule.throughput),
-        quality_sentence(point),
+        quality_sentence(point, baseline_rows[0] if baseline_rows else None),
         confidence_sentence(point, rule.latency, confirmed),
     )
     shown = tuple(dict.fromkeys((rule.throughput, rule.latency, *SHOWN_METRICS)))
@@ -274,11 +275,11 @@ def _alternatives(frame: pd.DataFrame, point: Row, rule: _Rule) -> list[Row]:
     mask = front_mask(frame, rule.throughput, rule.latency)
     front = [row_dict(row) for row in frame[mask].to_dict("records")]
     wanted = [("highest throughput", rule.throughput, 1), ("lowest latency", rule.latency, -1)]
-    if all("quality" in row for row in front):
-        wanted.append(("best quality", "quality", 1))
+    if len({row.get("quality_settled") for row in front}) > 1:
+        wanted.append(("best quality", "quality_settled", 1))
     found: dict[tuple[int, int], Row] = {}
     for why, metric, sign in wanted if front else []:
-        row = max(front, key=lambda r: (sign * r[metric], r[rule.throughput]))
+        row = max(front, key=lambda r: (sign * r.get(metric, 0.0), r[rule.throughput]))
         key = (row["trial"], row["concurrency"])
         if key != (point["trial"], point["concurrency"]):
             known = found.setdefault(key, {**row, "why": ""})

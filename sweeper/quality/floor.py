@@ -45,6 +45,20 @@ def is_no_change(change: float, se: float) -> bool:
     return abs(change) <= Z_95 * se
 
 
+def settled(agreement: float, se: float, reference: float, reference_se: float) -> float:
+    """An agreement for ranking: the reference's own where the two cannot be told apart.
+
+    The reference, reading its own text back, does not reach 1 either (rounding differs between
+    writing and reading), so a candidate is compared with that figure, not with 1.
+
+    Args:
+        agreement, se: the candidate's share and its standard error.
+        reference, reference_se: the reference's own.
+    """
+    change = agreement - reference
+    return reference if is_no_change(change, math.hypot(se, reference_se)) else agreement
+
+
 def below_floor(change: float, se: float, max_drop: float) -> bool:
     """True if the output is worse by more than `max_drop`, beyond the error of measuring it.
 

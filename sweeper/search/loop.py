@@ -21,7 +21,7 @@ from sweeper.launcher.local import LocalLauncher
 from sweeper.quality.reference import Reference, load_reference, save_reference
 from sweeper.search.budget import Spent, eta_s, exhausted
 from sweeper.search.candidates import Candidate, Candidates, as_raw
-from sweeper.search.objective import Objective, corner_from_baseline
+from sweeper.search.objective import Objective
 from sweeper.search.progress import summarise_progress
 from sweeper.search.proposals import Proposals
 from sweeper.search.setup import StudySetup
@@ -230,9 +230,9 @@ class StudyRun:
         self._listener(summarise_progress(self._outcomes, self._setup.cfg, left_s))
 
     def _anchor(self, outcome: TrialOutcome | None) -> None:
-        """Fix the corner of the frontier objective once the baseline is known."""
+        """Fix what the objective measures against once the baseline is known."""
         if outcome is not None and outcome.verdict is Verdict.OK and outcome.valid_points:
-            self._objective.corner = corner_from_baseline(outcome, self._setup.cfg.objective)
+            self._objective.anchor(outcome)
 
     def _catch_up(self, proposals: Proposals) -> list[dict[str, Any]]:
         """Bring Optuna and MLflow up to date with the journal; deployments left in mid-air."""

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sweeper.config.schema import ObjectiveConfig, SloConfig
-from sweeper.trial.outcome import Point, TrialOutcome
+from sweeper.quality.floor import settled
+from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
 
 # The corner lies this factor below the baseline's lowest throughput and above its highest latency,
@@ -107,6 +108,12 @@ class Objective:
         self._level = cfg.concurrency or highest_level
         self._with_quality = with_quality
         self.corner: Corner | None = None
+        self._own_quality: QualityScore | None = None
+
+    def anchor(self, baseline: TrialOutcome) -> None:
+        """Fix what all trials are measured against: the baseline's load curve and quality."""
+        self.corner = corner_from_baseline(baseline, self._cfg)
+        self._own_quality = baseline.quality
 
     @property
     def names(self) -> list[str]:
@@ -149,7 +156,14 @@ class Objective:
             return first
         if outcome.quality is None:
             return None
-        return (*first, outcome.quality.agreement)
+        return (*first, self._quality(outcome.quality))
+
+    def _quality(self, score: QualityScore) -> float:
+        """Agreement; the baseline's own where the two cannot be told apart (noise is no goal)."""
+        own = self._own_quality
+        if own is None:
+            return score.agreement
+        return settled(score.agreement, score.agreement_se, own.agreement, own.agreement_se)
 
     def _performance(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
         match self._cfg.kind:

@@ -144,6 +144,8 @@ def _measure(progress: _Progress, engine: Engine, server: RunningServer) -> Diag
         _drive_ladder(progress, server)
         if not server.is_alive():
             return _crashed(progress, engine, server)
+        if not any(point.valid for point in progress.points):
+            return _nothing_valid(progress)
         _judge_quality(progress, server)
     except (QualityUnavailableError, EngineError) as problem:
         if not server.is_alive():
@@ -248,17 +250,20 @@ def _judge_quality(progress: _Progress, server: RunningServer) -> None:
     )
 
 
+def _nothing_valid(progress: _Progress) -> Diagnosis:
+    """No level passed its gates; judging the output too would be wasted time."""
+    reasons = [reason for point in progress.points for reason in point.reasons]
+    return Diagnosis(
+        Verdict.MEASUREMENT_INVALID,
+        Phase.LOAD,
+        reasons[0] if reasons else "no load level was driven",
+        "see requests.parquet and server.log of the trial; all gates that failed are listed",
+        evidence="\n".join(dict.fromkeys(reasons)),
+    )
+
+
 def _verdict(progress: _Progress) -> Diagnosis:
     """Judge what was measured on a server that lived to the end."""
-    if not any(point.valid for point in progress.points):
-        reasons = [reason for point in progress.points for reason in point.reasons]
-        return Diagnosis(
-            Verdict.MEASUREMENT_INVALID,
-            Phase.LOAD,
-            reasons[0] if reasons else "no load level was driven",
-            "see requests.parquet and server.log of the trial; all gates that failed are listed",
-            evidence="\n".join(dict.fromkeys(reasons)),
-        )
     quality, limits = progress.quality, progress.plan.quality
     if quality is not None and below_floor(
         quality.loglik_change_nats, quality.loglik_change_se_nats, limits.max_loglik_drop_nats

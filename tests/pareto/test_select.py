@@ -193,3 +193,21 @@ def test_one_trial_can_be_asked_for_and_the_baseline_stays_beside_it() -> None:
     assert chosen.gain.percent == pytest.approx(50)
     with pytest.raises(NoFeasibleTrialError, match="trial 7"):
         recommend(frame, SelectConfig(), only_trial=7)
+
+
+def test_a_quality_within_the_error_does_not_keep_a_slow_point_on_the_front() -> None:
+    slow = outcome(0, points=[point(8, throughput=100, e2e_p95_ms=200)], agreement=0.974)
+    fast = outcome(
+        1,
+        deployment={"dtype": "float32"},
+        points=[point(8, throughput=300, e2e_p95_ms=100)],
+        agreement=0.970,
+    )
+    frame = points_frame([slow, fast])
+    assert list(front_mask(frame)) == [False, True]
+    assert "no change within the error" in recommend(frame, SelectConfig()).reason
+
+    worse = outcome(
+        1, deployment={"q": 1}, points=[point(8, throughput=300, e2e_p95_ms=100)], agreement=0.9
+    )
+    assert list(front_mask(points_frame([slow, worse]))) == [True, True]

@@ -42,8 +42,17 @@ BASELINE = outcome(point(1, 10, 1000), point(8, 40, 2000))
 
 def frontier(with_quality: bool = True) -> Objective:
     objective = Objective(ObjectiveConfig(), SloConfig(), 8, with_quality)
-    objective.corner = corner_from_baseline(BASELINE, ObjectiveConfig())
+    objective.anchor(BASELINE)
     return objective
+
+
+def test_a_quality_inside_the_error_is_told_as_the_baselines() -> None:
+    """Otherwise the sampler would chase the noise of the score."""
+    near = frontier().tell(outcome(point(1, 10, 1000), quality=0.89)).values
+    far = frontier().tell(outcome(point(1, 10, 1000), quality=0.5)).values
+    assert near is not None and far is not None
+    assert near[1] == 0.9
+    assert far[1] == 0.5
 
 
 def test_frontier_is_the_area_of_the_load_curve() -> None:

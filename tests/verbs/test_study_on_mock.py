@@ -159,3 +159,61 @@ def test_nothing_feasible_is_said_with_its_causes(tmp_path: Path, sweeper: Run) 
     assert done.returncode == 1
     assert "boom" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_fault_of_the_surroundings_is_retried_once_then_left(
+    tmp_path: Path, sweeper: Run
+) -> None:
+    """fp8 trials fail for reasons no rule knows: two attempts each, and the study goes on."""
+    fault = "{die_at: start, log_text: strange, when: {quantization: fp8_per_tensor}}"
+    settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
+    (tmp_path / "two.yaml").write_text(
+        "name: two\nparameters:\n  quantization: {choices: [none, fp8_per_tensor]}\n"
+    )
+    done = sweeper(*settings, "space=two.yaml", "study=s", f"+engine.options.faults=[{fault}]")
+    assert done.returncode == 0, done.stderr
+    trials = journal(tmp_path / "studies" / "s")
+    assert [(t["number"], t["attempt"], t["verdict"]) for t in trials] == [
+        (0, 1, "OK"),
+        (1, 1, "UNKNOWN"),
+        (1, 2, "UNKNOWN"),
+    ]
+
+
+def test_the_same_fault_again_and_again_ends_the_study_early(tmp_path: Path, sweeper: Run) -> None:
+    fault = "{die_at: start, log_text: strange, when: {max_num_seqs: [1, 2, 3, 4, 5, 6]}}"
+    settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
+    (tmp_path / "seqs.yaml").write_text(
+        "name: seqs\nparameters:\n  max_num_seqs: {choices: [1, 2, 3, 4, 5, 6, 16], default: 16}\n"
+    )
+    done = sweeper(
+        *settings, "space=seqs.yaml", "study=s", "budget.launches=40",
+        f"+engine.options.faults=[{fault}]",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "3 trials in a row" in done.stderr
+    assert len(journal(tmp_path / "studies" / "s")) == 1 + 3 * 2
+
+
+def test_mlflow_says_what_the_journal_says(tmp_path: Path, sweeper: Run) -> None:
+    settings = [setting for setting in MOCK if setting != "tracking=none"]
+    assert sweeper(*settings, "study=s").returncode == 0
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{tmp_path / 'studies' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("sweeper")
+    runs = client.search_runs([experiment.experiment_id])
+    children = {int(r.data.tags["number"]): r for r in runs if "number" in r.data.tags}
+    trials = journal(tmp_path / "studies" / "s")
+    assert sorted(children) == [t["number"] for t in trials]
+    assert all(run.info.status in {"FINISHED", "FAILED"} for run in runs)
+    for trial in trials:
+        best = max(p["metrics"]["output_tokens_per_s"] for p in trial["points"])
+        history = client.get_metric_history(
+            children[trial["number"]].info.run_id, "output_tokens_per_s"
+        )
+        assert max(m.value for m in history) == pytest.approx(best)
+    assert any(r.data.tags.get("pareto") == "true" for r in children.values())
+    synced = sweeper("sync", "study=s")
+    assert synced.returncode == 0
+    assert "0 trials logged" in synced.stdout
