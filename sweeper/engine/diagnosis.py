@@ -22,6 +22,7 @@ from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 Learnt = dict[str, float | int | str]
 
+NO_CAUSE = "the log names no cause, and the process still ran"
 EVIDENCE_LINES_BEFORE = 6
 EVIDENCE_LINES_AFTER = 2
 
@@ -180,7 +181,7 @@ def _unclear(phase: Phase, cause: str, evidence: str) -> Diagnosis:
 
 def _ending(exit_code: int | None) -> str:
     if exit_code is None:
-        return "the log names no cause, and the process still ran"
+        return NO_CAUSE
     if exit_code < 0:
         meaning = SIGNAL_NAMES.get(-exit_code)
         return f"killed by signal {-exit_code}" + (f" ({meaning})" if meaning else "")

@@ -184,9 +184,7 @@ class ServedEngine(ABC):
             known,
             verdict=Verdict.CRASH_UNDER_LOAD,
             phase=Phase.WARMUP,
-            cause=outcome.detail
-            if outcome.exit_code is None
-            else f"{outcome.detail}; {known.cause}",
+            cause=outcome.detail if known.cause == diagnosis.NO_CAUSE else known.cause,
             remedy="the server says that it is healthy and cannot complete a prompt: leave this "
             "combination out, and see server.log in the trial's folder",
         )

@@ -41,8 +41,8 @@ TINY_LLAMA = """
     LlamaForCausalLM(
         LlamaConfig(
             vocab_size=512,
-            hidden_size=64,
-            intermediate_size=128,
+            hidden_size=256,
+            intermediate_size=512,
             num_hidden_layers=2,
             num_attention_heads=4,
             num_key_value_heads=2,

@@ -223,3 +223,16 @@ def test_answer_of_another_server_is_not_taken_for_ours(bench: Bench) -> None:
         assert "another program" in caught.value.diagnosis.cause
         assert other.is_alive()
     assert not bench.left()
+
+
+def test_cause_of_a_crash_at_the_first_completion_is_the_logs(bench: Bench) -> None:
+    """HTTP 500 is only how it shows; what happened stands in the log."""
+    engine = bench.engine(
+        faults=[{"http_500_after": 0, "log_text": "RuntimeError: Unsupported head_dim=16"}]
+    )
+    with pytest.raises(LaunchFailure) as caught, engine.serve(bench.request()):
+        pass
+    found = caught.value.diagnosis
+    assert found.verdict is Verdict.CRASH_UNDER_LOAD
+    assert found.phase == "warmup"
+    assert "Unsupported head_dim=16" in found.cause
