@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     """Make or confirm the environment; 0 if it is whole."""
     try:
         # Two first commands in two terminals must not build the same folder.
-        with Path(__file__).open() as lock:
+        with lock_file() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             ensure(arguments[0] if arguments else None)
     except SetupError as error:
@@ -49,6 +50,14 @@ def main(arguments: list[str]) -> int:
         print("setup: interrupted; the next make goes on", file=sys.stderr)
         return 130
     return 0
+
+
+def lock_file() -> TextIO:
+    """This file, opened for writing: NFS grants an exclusive lock on nothing less."""
+    try:
+        return Path(__file__).open("r+")
+    except OSError:  # a checkout that is read only: file systems of this machine lock it still
+        return Path(__file__).open()
 
 
 def ensure(asked: str | None) -> None:
@@ -139,7 +148,13 @@ def make_venv() -> None:
     """Make .venv anew with the Python that runs this."""
     say(f"making .venv with Python {platform.python_version()}")
     shutil.rmtree(VENV, ignore_errors=True)
-    VENV.mkdir()
+    try:
+        VENV.mkdir()
+    except OSError as problem:
+        raise SetupError(
+            f"{VENV} cannot be made anew ({problem.strerror})\n"
+            "  remedy: end what still uses it, remove it (rm -rf .venv), and try again"
+        ) from problem
     UNFINISHED.touch()
     run([sys.executable, "-m", "venv", str(VENV)], "see what venv says above")
     UNFINISHED.unlink()

@@ -7,16 +7,27 @@ suits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'
 whole='import ensurepip, venv'
 incomplete=
 
-for name in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+# try PYTHON [EXTRA]: goes on with that Python, or returns if it does not suit.
+try() {
+    name=$1
+    shift
     # A name on the PATH may be a version manager's stub that cannot start, so each is tried.
-    "$name" -c "$suits" >/dev/null 2>&1 || continue
+    "$name" -c "$suits" >/dev/null 2>&1 || return 0
     if "$name" -c "$whole" >/dev/null 2>&1; then
         # Bytecode is wanted whatever the caller's shell says: engines import large packages.
         exec env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH -u PYTHONHOME \
             "$name" "$here/environment.py" "$@"
     fi
     incomplete=$name
-done
+}
+
+if [ -n "${PYTHON:-}" ]; then
+    try "$PYTHON" "$@"
+else
+    for candidate in python3.11 python3.12 python3.13 python3; do
+        try "$candidate" "$@"
+    done
+fi
 
 if [ -n "$incomplete" ]; then
     echo "setup: $incomplete cannot make virtual environments (no ensurepip)." >&2

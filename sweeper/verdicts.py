@@ -15,7 +15,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a trial ended; what the sampler is told follows from `told_as`."""
+    """How a trial ended; what the sampler is told follows from it."""
 
     OK = "OK"
     INFEASIBLE_CONFIG = "INFEASIBLE_CONFIG"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 import pytest
 
@@ -153,6 +157,52 @@ def test_where_torch_comes_from(
     assert {"--override", "--compile-bytecode"} <= set(commands[-1])
     setup.install("vllm")
     assert not {"--override", "--torch-backend"} & set(commands[-1])
+
+
+def test_the_lock_is_one_that_nfs_grants(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's NFS client refuses an exclusive lock on a file that is open for reading."""
+    modes: list[int] = []
+
+    def flock(file: TextIO, _: int) -> None:
+        modes.append(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE)
+
+    monkeypatch.setattr(setup.fcntl, "flock", flock)
+    monkeypatch.setattr(setup, "ensure", lambda _: None)
+    before = Path(setup.__file__).read_bytes()
+    assert setup.main([]) == 0
+    assert modes == [os.O_RDWR]
+    assert Path(setup.__file__).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_removed_is_named(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setup.VENV.mkdir()
+    monkeypatch.setattr(setup.shutil, "rmtree", lambda *_, **__: None)
+    assert setup.main([]) == 2
+    said = capsys.readouterr().err
+    assert f"{setup.VENV} cannot be made anew (File exists)" in said
+    assert "rm -rf .venv" in said
+
+
+def test_a_python_whose_path_has_spaces(tmp_path: Path) -> None:
+    scripts, python = tmp_path / "scripts", tmp_path / "my programs" / "python"
+    scripts.mkdir()
+    shutil.copy(ROOT / "scripts/setup.sh", scripts)
+    (scripts / "environment.py").write_text("import sys; print('made with', sys.argv[1:])")
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", str(scripts / "setup.sh"), "cpu"],
+        env={"PATH": "/usr/bin:/bin", "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "made with ['cpu']\n"), done.stderr
 
 
 def test_a_machine_without_python_is_told_so(tmp_path: Path) -> None:

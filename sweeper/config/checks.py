@@ -22,6 +22,7 @@ CHOICES = {
     "quality.kind": ("agreement", "none"),
     "objective.kind": ("frontier", "slo", "point", "metrics"),
     "sampler.kind": ("auto", "gp", "tpe", "random", "nsgaii", "qmc", "grid"),
+    "launcher.kind": ("local",),
     "select.prefer": ("throughput", "latency", "quality"),
 }
 POSITIVE = (
@@ -56,7 +57,6 @@ NOT_NEGATIVE = (
     "sampler.seed",
     "workload.seed",
     "load.warmup_requests_per_stream",
-    "baseline_retries",
     "workload.temperature",
 )
 LATENCY = re.compile(r"(ttft|tpot|itl|e2e)_(p50|p90|p95|p99|mean)_ms")
@@ -209,6 +209,11 @@ def _objective_metrics(cfg: SweeperConfig) -> None:
         )
     for signed in objective.metrics:
         _signed_metric(signed)
+        if signed[1:] == "quality" and cfg.quality.kind == "none":
+            raise ConfigError(
+                f"objective.metrics has {signed}, but quality=none measures no quality",
+                f"leave {signed} out of objective.metrics, or measure it: quality=agreement",
+            )
 
 
 def _signed_metric(signed: str) -> None:

@@ -21,21 +21,26 @@ def study_identity(
 ) -> dict[str, Any]:
     """Everything that decides whether two trials may stand in one study.
 
-    Names of options, time limits, budget, sampler and seeds are left out: they change what is tried
-    or how long one waits, not what a number means.
+    Names of options, time limits, budget, sampler (its seed too) and the space's seeds are left
+    out: they change what is tried or how long one waits, not what a number means.
+    `workload.seed` is in, because it decides what is sent.
 
     Args:
         cfg: the composed configuration.
-        model: what was resolved (name, revision, digest …).
+        model: what was resolved (name, path, revision, digest …). Where the digest is known it says
+            which model it is, and the path is dropped: the same files in another folder are the
+            same model.
         engine: name, version, device …
-        hardware: the machine; what varies from minute to minute is dropped.
+        hardware: the machine: kind, name, device_count, cpu_cores and driver, because a number
+            is only comparable where these are the same; what varies from minute to minute is
+            dropped.
 
     Returns:
         Nested mapping of plain JSON values.
     """
     hidden = _COSMETIC | _PATIENCE
     identity = {
-        "model": model,
+        "model": _without(model, {"path"} if model.get("digest") else set()),
         "model_options": {
             "dtype": cfg.model.dtype,
             "checkpoints": cfg.model.checkpoints,

@@ -7,7 +7,7 @@ name it; Hydra's own errors speak of structs and tokens.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sweeper.config.fields import find
@@ -49,13 +49,22 @@ def read_overrides(texts: list[str]) -> list[Override]:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parser = OverridesParser.create()
-    return _last_of_each_group([_read(parser, text.strip()) for text in texts])
+    read = [_read(parser, text.strip()) for text in texts]
+    return _last_of_each_group([one for item in read for one in _each_edit(item)])
 
 
 def _last_of_each_group(read: list[Override]) -> list[Override]:
     """The last option of a group counts, as the last value of a key does (Hydra would refuse)."""
     last = {item.key: item for item in read if item.group}
     return [item for item in read if not item.group or item is last[item.key]]
+
+
+def _each_edit(item: Override) -> list[Override]:
+    """A mapping of whole parameters (``space.fixed={a:1,b:2}``) as one edit a parameter."""
+    if item.group or item.delete or f"{item.key}." not in SPACE_EDITS:
+        return [item]
+    edits = item.value.items()
+    return [replace(item, key=f"{item.key}.{name}", value=value) for name, value in edits]
 
 
 def _read(parser: Any, text: str) -> Override:
@@ -73,9 +82,9 @@ def _read(parser: Any, text: str) -> Override:
     value = _plain(parsed.value())
     check_value(key, value)
     field = find(key)
-    # Free keys below `engine.args` and the like do not exist yet: `++` sets them either way.
-    inside = field is not None and field.kind == "inside"
-    text = "" if key.startswith(SPACE_EDITS) else f"++{body}" if inside else body
+    # Free keys of `engine.args` and the like do not exist yet: `++` sets them either way.
+    free = field is not None and field.kind in ("inside", "open")
+    text = "" if f"{key}.".startswith(SPACE_EDITS) else f"++{body}" if free else body
     return Override(key, value, group=False, delete=False, text=text)
 
 

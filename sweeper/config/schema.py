@@ -211,7 +211,6 @@ class SweeperConfig:
     studies_dir: str = "studies"
     cache_dir: str | None = None
     """Converted models and engine caches; None means the user's cache folder."""
-    baseline_retries: int = 1
     model: ModelConfig = field(default_factory=ModelConfig)
     hardware: HardwareConfig = field(default_factory=HardwareConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)

@@ -20,7 +20,6 @@ from sweeper.engine import procfs
 from sweeper.engine.family import Family
 from sweeper.engine.procfs import Identity
 
-MIN_PREFIX_LENGTH = 8
 TERM_PATIENCE_S = 10.0
 
 
@@ -74,28 +73,6 @@ def reap(record_path: Path) -> list[int]:
     ended = _end(family) if family is not None else []
     record.remove()
     return ended
-
-
-def reap_by_token(prefix: str) -> list[int]:
-    """End every process whose launch token starts with `prefix`.
-
-    Args:
-        prefix: mark of one study, at least 8 characters, never shared with another study.
-
-    Returns:
-        Pids that were ended, ascending.
-
-    Raises:
-        ValueError: the prefix is so short that it could name somebody else's launch.
-    """
-    if len(prefix) < MIN_PREFIX_LENGTH:
-        raise ValueError(f"a token prefix needs {MIN_PREFIX_LENGTH} characters, not {prefix!r}")
-    tokens = {procfs.launch_token(pid) for pid in procfs.table()}
-    ended: list[int] = []
-    for token in tokens:
-        if token is not None and token.startswith(prefix):
-            ended += _end(Family(token))
-    return sorted(ended)
 
 
 def _end(family: Family) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,8 @@ from sweeper.engine.family import Family
 from sweeper.engine.orphans import LaunchRecord
 from sweeper.engine.procfs import Identity
 from sweeper.errors import EngineError
+
+EXEC_GRACE_S = 0.3
 
 
 class ProcessGroup:
@@ -52,11 +55,13 @@ class ProcessGroup:
         self._family = Family(token)
         self._popen: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
+        self._may_run = False
 
     def start(self) -> Self:
         """Start the command. Raises EngineError if it cannot be executed."""
         if self._record is not None:
             self._record.write(self._family)
+        self._may_run = True
         try:
             with self.log_path.open("wb") as log:
                 self._popen = subprocess.Popen(
@@ -68,6 +73,7 @@ class ProcessGroup:
                     start_new_session=True,
                 )
         except OSError as problem:
+            self._may_run = False
             self._forget()
             raise EngineError(
                 f"cannot start {self.argv[0]}: {problem}",
@@ -99,27 +105,33 @@ class ProcessGroup:
         return members
 
     def stop(self) -> None:
-        """End every process of the launch. Does nothing the second time.
+        """End every process of the launch, also of a start that was interrupted.
 
         Raises:
             EngineError: something outlived KILL; it may still hold memory.
         """
-        if self._popen is None:
+        if not self._may_run:
             return
         try:
-            left = self._family.end(self._stop_timeout_s)
+            left = self._end()
         finally:
-            self.poll()
+            if self._popen is not None:
+                self.poll()
         if left:
             pids = ", ".join(str(member.pid) for member in sorted(left))
             raise EngineError(
                 f"processes {pids} of the engine outlived SIGKILL",
                 "they are stuck in the kernel (driver or disk); free the device before going on",
             )
+        self._may_run = False
         self._forget()
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def __exit__(
         self,
@@ -128,6 +140,15 @@ class ProcessGroup:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _end(self) -> set[Identity]:
+        try:
+            if self._popen is None:
+                # Interrupted between fork and exec: the token shows once the command has begun.
+                time.sleep(EXEC_GRACE_S)
+        finally:
+            left = self._family.end(self._stop_timeout_s)
+        return left
 
     def _note_leader(self, pid: int) -> None:
         process = procfs.read(pid)

@@ -7,7 +7,6 @@ process, the port, readiness and the end are the same for all.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -32,11 +31,11 @@ from sweeper.engine.protocol import (
     RunningServer,
 )
 from sweeper.engine.readiness import Readiness, State, wait_ready
+from sweeper.engine.secret_names import is_secret
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 PORT_ATTEMPTS = 3
 MAX_LOG_BYTES = 16_000_000
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -231,6 +230,6 @@ def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis
 
 def _note_command(run_dir: Path, command: Command) -> None:
     """Write `argv.json`, the launch as it was started, without secrets."""
-    env = {k: "(hidden)" if _SECRET.search(k) else v for k, v in sorted(command.env.items())}
+    env = {k: "(hidden)" if is_secret(k) else v for k, v in sorted(command.env.items())}
     note = {"argv": list(command.argv), "env": env}
     (run_dir / "argv.json").write_text(json.dumps(note, indent=2) + "\n")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweeper.engine.secret_names import is_secret
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.tracking.paths import replace_folder
 
 PLAIN, EXECUTABLE = 0o644, 0o755
-_SECRET = re.compile(r"(^|_)(token|secret|password|passwd|credentials?|api_?key|key)($|_)", re.I)
-_NO_SECRET = re.compile(r"(num|max|min|batched|speculative)_.*tokens?|tokens_", re.I)
 
 
 @dataclass(frozen=True)
@@ -77,12 +75,6 @@ class File:
 
 
 Files = dict[str, File]
-
-
-def is_secret(name: str) -> bool:
-    """True if a flag or variable of this name would carry a secret."""
-    plain = name.replace("-", "_")
-    return bool(_SECRET.search(plain)) and not _NO_SECRET.search(plain)
 
 
 def write_bundle(folder: Path, files: Files) -> None:

@@ -1,8 +1,8 @@
-"""Non-dominated set, hypervolume and knee. Pure functions on arrays; nothing else is known here.
+"""Non-dominated set and knee. Pure functions on arrays; nothing else is known here.
 
 Everywhere: `values` has the shape (n, m), a row an alternative and a column an objective; `signs`
 has the shape (m,), +1 for an objective to be maximised, -1 for one to be minimised. A row with a
-value that is NaN or infinite is never on a front, wins no volume and is never a knee.
+value that is NaN or infinite is never on a front and never a knee.
 """
 
 from __future__ import annotations
@@ -41,34 +41,6 @@ def non_dominated(values: ArrayLike, signs: Sequence[int]) -> Mask:
             front = np.vstack([front, row])
     mask[usable] = keep[np.ravel(inverse)]
     return mask
-
-
-def hypervolume(values: ArrayLike, signs: Sequence[int], reference: Sequence[float]) -> float:
-    """Volume that the rows dominate, up to a reference point; two or three objectives.
-
-    Two objectives by a sweep along the first, O(n log n). Three by slices along the third, each
-    slice a sweep of the rows that reach it, O(n² log n).
-
-    Args:
-        values: shape (n, m); rows not better than the reference in every objective add nothing.
-        signs: shape (m,).
-        reference: shape (m,), in the units of `values`.
-
-    Returns:
-        The volume in the product of the units, 0.0 if nothing is better than the reference.
-
-    Raises:
-        ValueError: m is neither 2 nor 3.
-    """
-    goods = _goods(values, signs)
-    floor = _goods([list(reference)], signs)[0]
-    if len(floor) not in (2, 3):
-        raise ValueError(f"hypervolume of {len(floor)} objectives; 2 and 3 are supported")
-    goods = goods[np.isfinite(goods).all(axis=1)] - floor
-    goods = goods[(goods > 0).all(axis=1)]
-    if len(goods) == 0:
-        return 0.0
-    return _area(goods) if goods.shape[1] == 2 else _volume(goods)
 
 
 def knee(
@@ -122,24 +94,3 @@ def _goods(values: ArrayLike, signs: Sequence[int]) -> Floats:
         raise ValueError(f"signs must be +1 or -1, not {list(signs)}")
     array = np.asarray(values, dtype=np.float64).reshape(-1, len(signs))
     return array * np.asarray(signs, dtype=np.float64)
-
-
-def _area(goods: Floats) -> float:
-    """Area between the origin and the staircase of the rows, all positive, shape (n, 2)."""
-    order = goods[np.lexsort((goods[:, 1], goods[:, 0]))[::-1]]
-    area, reached = 0.0, 0.0
-    for width, height in order:
-        if height > reached:
-            area += width * (height - reached)
-            reached = height
-    return float(area)
-
-
-def _volume(goods: Floats) -> float:
-    """Volume between the origin and the rows, all positive, shape (n, 3)."""
-    edges = np.unique(goods[:, 2])
-    volume, below = 0.0, 0.0
-    for edge in edges:
-        volume += _area(goods[goods[:, 2] >= edge][:, :2]) * (edge - below)
-        below = edge
-    return float(volume)

@@ -96,7 +96,7 @@ def load_reference(path: Path) -> Reference:
     except (ValueError, KeyError, TypeError) as error:
         raise StudyError(
             f"{path} is not a quality reference: {error}",
-            "move the file away; the next baseline writes a new one, and scores start afresh",
+            "restore it from a backup, or start a new study with study=NEW_NAME",
         ) from error
 
 

@@ -1,6 +1,6 @@
 """What a study tries next. New deployments only: planned ones first, then the sampler's.
 
-    baseline → seeds → what an earlier run left in mid-air → sampler ⇄ (known or refused: ask again)
+    what an earlier run left in mid-air → baseline → seeds → sampler ⇄ (known or refused: ask again)
 
 A sampler that keeps proposing what is known, or what arithmetic refuses, is helped out with a
 random deployment that is neither.
@@ -9,13 +9,20 @@ random deployment that is neither.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sweeper.estimate.violation import Violation
+from sweeper.search.in_flight import InFlight
 from sweeper.search.proposals import Proposal, Proposals
-from sweeper.space.canonical import baseline, canonical, deployment_hash, enumerate_canonical
+from sweeper.space.canonical import (
+    as_raw,
+    baseline,
+    canonical,
+    deployment_hash,
+    enumerate_canonical,
+)
 from sweeper.space.model import Space
 from sweeper.trial.outcome import TrialOutcome
 
@@ -37,6 +44,8 @@ class Candidate:
         deployment_hash: of it.
         proposal: Optuna's side of it; None if it lies outside what the sampler searches.
         violations: the rules it breaks; empty if it can be launched.
+        number: of the trial it goes on with; None for a new one.
+        attempt: which launch of that trial it is.
     """
 
     kind: str
@@ -44,6 +53,8 @@ class Candidate:
     deployment_hash: str
     proposal: Proposal | None
     violations: tuple[Violation, ...] = ()
+    number: int | None = None
+    attempt: int = 1
 
 
 class Candidates:
@@ -78,29 +89,45 @@ class Candidates:
         self._random = random.Random(seed)
         self._in_order = in_order
 
-    def each(self, interrupted: Sequence[Raw]) -> Iterator[Candidate]:
+    def each(self, interrupted: InFlight | None = None) -> Iterator[Candidate]:
         """All candidates in order; ends when nothing is left to try.
 
         Args:
-            interrupted: raw deployments that were running when an earlier run died.
+            interrupted: the launch that was running when an earlier tuner died.
         """
-        for kind, raw in self._planned(interrupted):
-            deployment = canonical(self._space, raw)
-            digest = deployment_hash(deployment)
-            if digest in self._known():
-                continue
-            violations = tuple(self._check(deployment))
-            proposal = None if violations else self._proposals.ask(raw)
-            yield Candidate(kind, deployment, digest, proposal, violations)
+        if interrupted is not None:
+            yield self._planned(
+                interrupted.kind,
+                as_raw(self._space, interrupted.deployment),
+                number=interrupted.number,
+                attempt=interrupted.attempt,
+            )
+        for kind, raw in self._plans():
+            digest = deployment_hash(canonical(self._space, raw))
+            known = self._known().get(digest)
+            if known is None:
+                yield self._planned(kind, raw)
+            elif kind == "baseline" and known.verdict.is_retryable:
+                # Nothing can be compared without it, so a later run tries it again.
+                attempt = known.attempt + 1
+                yield self._planned(kind, raw, number=known.number, attempt=attempt)
         yield from self._sampled()
 
-    def _planned(self, interrupted: Sequence[Raw]) -> Iterator[tuple[str, Raw]]:
+    def _plans(self) -> Iterator[tuple[str, Raw]]:
         base = baseline(self._space)
         yield "baseline", base
         for seed in self._space.seeds:
             yield "seed", {**base, **seed}
-        for raw in interrupted:
-            yield "search", {**base, **raw}
+
+    def _planned(
+        self, kind: str, raw: Raw, number: int | None = None, attempt: int = 1
+    ) -> Candidate:
+        """A given deployment; refused ones may lie outside what the sampler can be told."""
+        deployment = canonical(self._space, raw)
+        violations = tuple(self._check(deployment))
+        proposal = None if violations else self._proposals.ask(raw)
+        digest = deployment_hash(deployment)
+        return Candidate(kind, deployment, digest, proposal, violations, number, attempt)
 
     def _sampled(self) -> Iterator[Candidate]:
         fruitless = 0
@@ -149,8 +176,3 @@ class Candidates:
             for parameter in self._searched.parameters
         }
         return canonical(self._searched, raw)
-
-
-def as_raw(space: Space, deployment: Mapping[str, Any]) -> Raw:
-    """Canonical form → a value for every parameter, defaults where it says nothing."""
-    return {name: deployment.get(name, value) for name, value in baseline(space).items()}

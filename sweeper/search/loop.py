@@ -10,7 +10,7 @@ The journal line is written before anything else learns of an outcome.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +19,10 @@ from sweeper.estimate.narrow import narrow
 from sweeper.estimate.violation import Violation
 from sweeper.launcher.local import LocalLauncher
 from sweeper.quality.reference import Reference, load_reference, save_reference
+from sweeper.search import in_flight
 from sweeper.search.budget import Spent, eta_s, exhausted
-from sweeper.search.candidates import Candidate, Candidates, as_raw
+from sweeper.search.candidates import Candidate, Candidates
+from sweeper.search.in_flight import InFlight
 from sweeper.search.objective import Objective
 from sweeper.search.progress import summarise_progress
 from sweeper.search.proposals import Proposals
@@ -67,7 +69,7 @@ class StudyRun:
         self._launcher = LocalLauncher(setup.engine)
         self._token = f"sweeper-{secrets.token_hex(8)}"
         self._outcomes: list[TrialOutcome] = journal.read()
-        self._reference = _stored_reference(paths)
+        self._reference = _stored_reference(paths, self._outcomes)
         cfg = setup.cfg
         self._objective = Objective(
             cfg.objective, cfg.select.slo, max(cfg.load.concurrency), cfg.quality.kind != "none"
@@ -89,7 +91,10 @@ class StudyRun:
             StudyError: the baseline cannot run, or the surroundings fail again and again.
             KeyboardInterrupt: everything measured is kept.
         """
-        self._anchor(self._latest().get(0))
+        baseline = self._latest().get(0)
+        self._anchor(baseline)
+        if baseline is not None and baseline.verdict.is_config_fault:
+            self._stop_if_hopeless(baseline)
         space = self._setup.space
         searched, dropped = narrow(space, self._violations)
         for item in dropped:
@@ -97,8 +102,11 @@ class StudyRun:
                 Note(f"{item.parameter}={item.value} is left out: {item.violation.cause}")
             )
         sampler = self._setup.cfg.sampler
-        proposals = Proposals(self._paths.optuna_journal, searched, sampler, self._objective)
-        interrupted = self._catch_up(proposals)
+        told = list(self._latest().values())
+        proposals = Proposals(self._paths.optuna_journal, searched, sampler, self._objective, told)
+        self._tracker.start()
+        if self._outcomes:
+            self._tracker.sync(self._outcomes)
         candidates = Candidates(
             space,
             searched,
@@ -111,7 +119,8 @@ class StudyRun:
         ended = self._out_of_budget()
         if ended is not None:
             return ended
-        for candidate in candidates.each(interrupted):
+        left = in_flight.interrupted(self._paths.in_flight_json, self._outcomes)
+        for candidate in candidates.each(left):
             self._try(candidate, proposals)
             ended = self._out_of_budget()
             if ended is not None:
@@ -119,7 +128,9 @@ class StudyRun:
         return "every deployment of the space has been tried"
 
     def _try(self, candidate: Candidate, proposals: Proposals) -> None:
-        number = max(self._latest(), default=-1) + 1
+        number = candidate.number
+        if number is None:
+            number = max(self._latest(), default=-1) + 1
         if candidate.proposal is not None:
             proposals.assign(candidate.proposal, number)
         if candidate.violations:
@@ -155,12 +166,13 @@ class StudyRun:
         )
 
     def _launch_with_retry(self, number: int, candidate: Candidate) -> TrialOutcome:
-        outcome = self._launch(number, candidate, attempt=1)
-        if outcome.verdict.is_retryable and self._out_of_budget() is None:
+        outcome = self._launch(number, candidate, candidate.attempt)
+        is_first = candidate.attempt % 2 == 1
+        if outcome.verdict.is_retryable and is_first and self._out_of_budget() is None:
             self._listener(
                 Note(f"trial {number}: {outcome.verdict}: {outcome.cause}; trying once more")
             )
-            outcome = self._launch(number, candidate, attempt=2)
+            outcome = self._launch(number, candidate, candidate.attempt + 1)
         return outcome
 
     def _launch(self, number: int, candidate: Candidate, attempt: int) -> TrialOutcome:
@@ -173,11 +185,14 @@ class StudyRun:
                 self._setup.cfg.budget.launches,
             )
         )
+        launch = InFlight(number, attempt, candidate.kind, candidate.deployment)
+        in_flight.note(self._paths.in_flight_json, launch)
         result = self._launcher.run(self._plan(number, candidate, attempt), self._listener)
         if result.reference is not None:
-            save_reference(result.reference, self._paths.reference_json)
+            _save_reference(result.reference, self._paths)
             self._reference = result.reference
         self._keep(result.outcome)
+        in_flight.clear(self._paths.in_flight_json)
         return result.outcome
 
     def _plan(self, number: int, candidate: Candidate, attempt: int) -> TrialPlan:
@@ -234,22 +249,6 @@ class StudyRun:
         if outcome is not None and outcome.verdict is Verdict.OK and outcome.valid_points:
             self._objective.anchor(outcome)
 
-    def _catch_up(self, proposals: Proposals) -> list[dict[str, Any]]:
-        """Bring Optuna and MLflow up to date with the journal; deployments left in mid-air."""
-        latest = self._latest()
-        interrupted = proposals.reconcile(latest)
-        for outcome in proposals.missing(list(latest.values())):
-            if not outcome.launched:
-                proposals.note_refused(outcome)
-                continue
-            proposal = proposals.ask(as_raw(self._setup.space, outcome.deployment))
-            proposals.assign(proposal, outcome.number)
-            proposals.tell(proposal, outcome)
-        self._tracker.start()
-        if self._outcomes:
-            self._tracker.sync(self._outcomes)
-        return [as_raw(self._setup.space, deployment) for deployment in interrupted]
-
     def _violations(self, deployment: Mapping[str, Any]) -> list[Violation]:
         longest = self._reference.longest_tokens if self._reference is not None else 0
         return self._setup.violations(deployment, longest)
@@ -296,5 +295,27 @@ class StudyRun:
             )
 
 
-def _stored_reference(paths: StudyPaths) -> Reference | None:
-    return load_reference(paths.reference_json) if paths.reference_json.exists() else None
+def _stored_reference(paths: StudyPaths, outcomes: Sequence[TrialOutcome]) -> Reference | None:
+    """The study's reference; None before the baseline has written it.
+
+    Raises:
+        StudyError: it is damaged, or lost while trials were scored against it.
+    """
+    if paths.reference_json.exists():
+        return load_reference(paths.reference_json)
+    if any(outcome.quality is not None for outcome in outcomes):
+        raise StudyError(
+            f"{paths.reference_json} is gone, and the trials so far were scored against it",
+            "restore it from a backup, or start a new study with study=NEW_NAME",
+        )
+    return None
+
+
+def _save_reference(reference: Reference, paths: StudyPaths) -> None:
+    try:
+        save_reference(reference, paths.reference_json)
+    except OSError as error:
+        raise StudyError(
+            f"{paths.reference_json} cannot be written: {error.strerror or error}",
+            "free disk space or make the folder writable, and run the same command again",
+        ) from error

@@ -136,14 +136,18 @@ class Objective:
                 return [(name[1:], -1 if name[0] == "-" else +1) for name in self._cfg.metrics]
 
     def tell(self, outcome: TrialOutcome) -> Told:
-        """Values of an OK trial; otherwise, or if the SLO is missed, a violation."""
+        """Values of an OK trial; a violation for a deployment's fault or a missed SLO.
+
+        Neither where a measurement is missing: that says nothing of the deployment.
+        """
         if outcome.verdict.is_config_fault:
             return Told(None, _violation(outcome))
         if outcome.verdict is not Verdict.OK or not outcome.valid_points:
             return Told(None, 0.0)
         values = self._values(outcome)
         if values is None:
-            return Told(None, self._slo_excess(outcome) if self._cfg.kind == "slo" else 1.0)
+            # A missed promise is the deployment's; a missing measurement is not.
+            return Told(None, max(0.0, self._slo_excess(outcome)))
         if not all(math.isfinite(value) for value in values):
             raise ValueError(f"trial {outcome.number}: non-finite objective values {values}")
         return Told(values, 0.0)
@@ -168,10 +172,10 @@ class Objective:
     def _performance(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
         match self._cfg.kind:
             case "frontier":
-                if self.corner is None:
-                    raise ValueError("the frontier objective needs the baseline's corner first")
                 curve = load_curve(outcome.valid_points, self._cfg)
-                return (log_hypervolume(curve, self.corner),) if curve else None
+                if self.corner is None or not curve:
+                    return None
+                return (log_hypervolume(curve, self.corner),)
             case "slo":
                 keeping = [
                     point.metrics[self._cfg.throughput_metric]
@@ -192,6 +196,8 @@ class Objective:
         return None
 
     def _slo_excess(self, outcome: TrialOutcome) -> float:
+        if self._cfg.kind != "slo":
+            return 0.0
         return min(slo_excess(point, self._slo) for point in outcome.valid_points)
 
 

@@ -1,15 +1,16 @@
-"""The Optuna study behind a sweep: asks for deployments, is told outcomes, survives a kill.
+"""The Optuna study behind a sweep: asks for deployments and is told outcomes.
 
-`optuna.journal` is Optuna's own record; `trials.jsonl` is the truth. `reconcile` brings the first
-up to date with the second: a trial that was running when the tuner died is told its outcome if the
-journal has it, and FAIL if not.
+`trials.jsonl` is the truth. `optuna.journal` is derived from it: each start of the tuner writes it
+anew and tells it every outcome so far. So a torn file, a trial left running by a kill, or rules
+that have learnt to refuse more can never make a study impossible to continue.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sweeper.config.schema import SamplerConfig
 from sweeper.search.objective import Objective, Told
 from sweeper.search.samplers import is_conditional, make_sampler, sampler_kind
-from sweeper.space.canonical import canonical, deployment_hash
+from sweeper.space.canonical import as_raw, canonical, deployment_hash
 from sweeper.space.model import Space
 from sweeper.trial.outcome import TrialOutcome
 
@@ -41,46 +42,44 @@ class Proposals:
     """Ask and tell over one Optuna study kept in a journal file.
 
     Args:
-        path: `optuna.journal` of the study.
+        path: `optuna.journal` of the study; replaced.
         space: what is searched.
         sampler: which sampler, and its seed.
-        objective: names and directions of what is told.
+        objective: names and directions of what is told; anchored, if there is a baseline.
+        outcomes: the journal so far, the last attempt of each trial.
     """
 
     def __init__(
-        self, path: Path, space: Space, sampler: SamplerConfig, objective: Objective
+        self,
+        path: Path,
+        space: Space,
+        sampler: SamplerConfig,
+        objective: Objective,
+        outcomes: Iterable[TrialOutcome] = (),
     ) -> None:
-        import optuna
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
         self._space = space
         self._objective = objective
         self._conditional = is_conditional(sampler_kind(sampler))
-        backend = JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
-        self._study = optuna.create_study(
-            study_name="sweeper",
-            storage=JournalStorage(backend),
-            directions=objective.directions,
-            sampler=make_sampler(sampler),
-            load_if_exists=True,
-        )
-        with warnings.catch_warnings():
-            # Names only label plots; that their setter may still change is no user's concern.
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._study.set_metric_names(objective.names)
+        self._study = _fresh_study(path, sampler, objective)
+        for outcome in outcomes:
+            self._retell(outcome)
 
     def ask(self, raw: Mapping[str, Any] | None = None) -> Proposal:
-        """Ask the sampler, or put in a given deployment (`raw`: value by parameter)."""
+        """Ask the sampler, or put in a given deployment (`raw`: value by parameter).
+
+        Raises:
+            ValueError: a value of `raw` lies outside the searched space.
+        """
         from sweeper.space.distributions import encode, flat_distributions, suggest
 
-        if raw is not None:
-            self._study.enqueue_trial(encode(self._space, raw))
-        if self._conditional and raw is None:
-            trial = self._study.ask()
+        joint = raw is not None or not self._conditional
+        if raw is None:
+            trial = self._study.ask(flat_distributions(self._space) if joint else None)
         else:
-            trial = self._study.ask(flat_distributions(self._space))
-        suggested = suggest(trial, self._space, conditional=self._conditional and raw is None)
+            with self._without_modelling():
+                self._study.enqueue_trial(encode(self._space, raw))
+                trial = self._study.ask(flat_distributions(self._space))
+        suggested = suggest(trial, self._space, conditional=not joint)
         deployment = canonical(self._space, suggested)
         digest = deployment_hash(deployment)
         trial.set_user_attr(HASH_ATTR, digest)
@@ -88,7 +87,7 @@ class Proposals:
         return Proposal(trial, deployment, digest)
 
     def assign(self, proposal: Proposal, number: int) -> None:
-        """Note which trial of the journal this proposal becomes, before anything is launched."""
+        """Note which trial of the journal this proposal becomes."""
         proposal.trial.set_user_attr(NUMBER_ATTR, number)
 
     def tell(self, proposal: Proposal, outcome: TrialOutcome) -> None:
@@ -107,34 +106,25 @@ class Proposals:
             )
         )
 
-    def reconcile(self, outcomes: Mapping[int, TrialOutcome]) -> list[dict[str, Any]]:
-        """Close what an earlier run left open; the deployments that never got an outcome."""
-        import optuna
-        from optuna.trial import TrialState
+    def _retell(self, outcome: TrialOutcome) -> None:
+        try:
+            proposal = self.ask(as_raw(self._space, outcome.deployment))
+        except ValueError:
+            self.note_refused(outcome)
+            return
+        self.assign(proposal, outcome.number)
+        self.tell(proposal, outcome)
 
-        interrupted: list[dict[str, Any]] = []
-        stale = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        for frozen in stale:
-            outcome = outcomes.get(frozen.user_attrs.get(NUMBER_ATTR, -1))
-            trial = optuna.trial.Trial(self._study, frozen._trial_id)
-            same = outcome and outcome.deployment_hash == frozen.user_attrs.get(HASH_ATTR)
-            if outcome is not None and same:
-                self._tell(trial, self._objective.tell(outcome))
-            else:
-                self._study.tell(trial, state=TrialState.FAIL)
-                interrupted.append(json.loads(frozen.user_attrs.get("deployment", "{}")))
-        return interrupted
+    @contextmanager
+    def _without_modelling(self) -> Iterator[None]:
+        """Spare the fit of a model whose proposal would be overruled anyway."""
+        from optuna.samplers import RandomSampler
 
-    def missing(self, outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
-        """Journalled trials that Optuna has never heard of (its journal was lost or cut)."""
-        from optuna.trial import TrialState
-
-        told = {
-            frozen.user_attrs.get(NUMBER_ATTR)
-            for frozen in self._study.get_trials(deepcopy=False)
-            if frozen.state != TrialState.WAITING
-        }
-        return [outcome for outcome in outcomes if outcome.number not in told]
+        modelling, self._study.sampler = self._study.sampler, RandomSampler()
+        try:
+            yield
+        finally:
+            self._study.sampler = modelling
 
     def _tell(self, trial: optuna.trial.Trial, told: Told) -> None:
         """COMPLETE with values, PRUNED with a positive constraint, or FAIL (DESIGN: outcomes)."""
@@ -148,3 +138,24 @@ class Proposals:
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, state=TrialState.FAIL)
+
+
+def _fresh_study(path: Path, sampler: SamplerConfig, objective: Objective) -> optuna.Study:
+    import optuna
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    for stale in (path, path.with_name(path.name + ".lock")):
+        stale.unlink(missing_ok=True)
+    backend = JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
+    study = optuna.create_study(
+        study_name="sweeper",
+        storage=JournalStorage(backend),
+        directions=objective.directions,
+        sampler=make_sampler(sampler),
+    )
+    with warnings.catch_warnings():
+        # Names only label plots; that their setter may still change is no user's concern.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(objective.names)
+    return study

@@ -21,10 +21,12 @@ from sweeper.quality.key import quality_key
 from sweeper.quantize.resolve import checkpoint_for
 from sweeper.space.model import Space
 
-# A start reads the weights (a slow disk gives 100 MB/s) and may compile; an engine that has not
-# answered by then is taken for hung.
+# A start reads the weights (a slow disk gives 100 MB/s), fetches them first if they are not here
+# (a slow line gives 10 MB/s), and may compile. An engine that has not answered by then is taken
+# for hung; one that dies is noticed at once, whatever this says.
 START_BASE_S = 600.0
 SLOW_DISK_BYTES_PER_S = 100e6
+SLOW_LINE_BYTES_PER_S = 10e6
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class StudySetup:
             return self.cfg.engine.start_timeout_s
         parameters = self.model.facts.parameters if self.model.facts else 0
         size_bytes = self.model.size_bytes or parameters * 2
-        return START_BASE_S + size_bytes / SLOW_DISK_BYTES_PER_S
+        to_fetch = self.model.source == "hub" and self.model.size_bytes is None
+        to_fetch = to_fetch or bool(self.cfg.model.checkpoints)
+        rate = SLOW_LINE_BYTES_PER_S if to_fetch else SLOW_DISK_BYTES_PER_S
+        return START_BASE_S + size_bytes / rate
 
     def conditions(self) -> dict[str, Any]:
         """The study's part of every trial's manifest."""

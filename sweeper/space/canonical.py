@@ -75,6 +75,11 @@ def baseline(space: Space) -> Raw:
     return {parameter.name: parameter.default for parameter in space.parameters}
 
 
+def as_raw(space: Space, deployment: Mapping[str, Any]) -> Raw:
+    """Canonical form → a value for every parameter, its default where the form says nothing."""
+    return {name: deployment.get(name, value) for name, value in baseline(space).items()}
+
+
 def size(space: Space) -> int | None:
     """Number of distinct deployments, None if a dimension is continuous."""
     if any(parameter.values is None for parameter in space.parameters):

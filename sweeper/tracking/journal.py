@@ -73,11 +73,6 @@ class Journal:
             outcomes.append(self._outcome(data, number))
         return outcomes
 
-    def has_torn_line(self) -> bool:
-        """True if the last line was cut off while it was written."""
-        lines = self._lines()
-        return bool(lines) and _decode(lines[-1]) is None
-
     def _lines(self) -> list[bytes]:
         try:
             content = self.path.read_bytes()

@@ -75,17 +75,13 @@ class MlflowTracker:
         self._failing = False
         self._is_open = False
         self._pending: list[TrialOutcome] = []
+        self._is_half_logged = False
         self._store = MlflowStore(cfg.tracking, paths, StudyTags.of(identity, study_name))
 
     @property
     def uri(self) -> str:
         """The tracking URI in use."""
         return self._store.uri
-
-    @property
-    def pending(self) -> int:
-        """Outcomes that MLflow does not have yet."""
-        return len(self._pending)
 
     def start(self) -> None:
         """Open the parent run now, so that a running study can be seen. Fail-soft."""
@@ -110,17 +106,21 @@ class MlflowTracker:
         error = self._guard(lambda: self._sync(outcomes, counts))
         if error is None:
             self._pending.clear()
+            self._is_half_logged = False
         return SyncReport(**counts, error=error)
 
     def _flush(self) -> None:
         if not self._is_open:
             self._store.reopen_parent()
             self._is_open = True
-        children = self._store.children() if len(self._pending) > 1 else {}
+        # An earlier try may have opened the child run and failed to fill it.
+        children = self._store.children() if self._is_half_logged else {}
         while self._pending:
             outcome = self._pending[0]
+            self._is_half_logged = True
             self._log(outcome, children.get((outcome.number, outcome.attempt)))
             self._pending.pop(0)
+            self._is_half_logged = False
 
     def _sync(self, outcomes: Sequence[TrialOutcome], counts: dict[str, int]) -> None:
         if not self._enabled:

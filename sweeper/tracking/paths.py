@@ -85,6 +85,11 @@ class StudyPaths:
         return self.root / "study.lock"
 
     @property
+    def in_flight_json(self) -> Path:
+        """The trial being launched: number, attempt, kind and deployment. Absent between trials."""
+        return self.root / "in_flight.json"
+
+    @property
     def launch_record(self) -> Path:
         """What is running now, by which a later run finds orphans."""
         return self.root / "launch.json"
@@ -93,11 +98,6 @@ class StudyPaths:
     def reference_json(self) -> Path:
         """The reference the quality of every deployment is judged against."""
         return self.root / "reference.json"
-
-    @property
-    def log(self) -> Path:
-        """The tuner's own log."""
-        return self.root / "sweeper.log"
 
     @property
     def mlflow_record(self) -> Path:
@@ -118,14 +118,6 @@ class StudyPaths:
     def mlflow_lock(self) -> Path:
         """Held while the embedded MLflow database is made."""
         return self.studies_dir / ".mlflow.lock"
-
-    def exists(self) -> bool:
-        """True once the study has begun to record."""
-        return self.study_yaml.is_file() or self.trials_jsonl.is_file()
-
-    def write_study_yaml(self, text: str) -> None:
-        """Replace the study's configuration and identity as a whole."""
-        atomic_write_text(self.study_yaml, text)
 
     def create(self) -> None:
         """Make the study's folders and prove that they can be written.

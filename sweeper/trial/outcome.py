@@ -65,7 +65,7 @@ class TrialOutcome:
     """Everything known of a trial.
 
     Attributes:
-        number: the trial's number, Optuna's and ours.
+        number: the trial's number in the journal.
         kind: baseline | seed | search | confirm.
         deployment: canonical parameters (active, not the engine's default).
         deployment_hash: of the canonical parameters.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from sweeper.engine.diagnosis import NO_CAUSE
 from sweeper.engine.protocol import Engine, LaunchFailure, LaunchRequest, RunningServer
 from sweeper.engine.served import read_log
 from sweeper.errors import EngineError
@@ -22,10 +23,11 @@ from sweeper.quality.agreement import BrokenOutputError, QualityUnavailableError
 from sweeper.quality.floor import below_floor
 from sweeper.quality.reference import Reference
 from sweeper.quality.suite import load_suite
+from sweeper.trial import vital
 from sweeper.trial.manifest import plan_manifest, server_manifest
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.trial.plan import TrialPlan
-from sweeper.trial.progress import LevelDone, Listener, PhaseChanged
+from sweeper.trial.progress import LevelDone, Listener, Note, PhaseChanged
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 
@@ -106,21 +108,23 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
 
 
 def _run(progress: _Progress, engine: Engine) -> Diagnosis:
-    plan = progress.plan
-    serving = engine.serve(_launch_request(plan))
-    try:
-        with progress.during(Phase.START):
-            server = serving.__enter__()
-    except LaunchFailure as failure:
-        return failure.diagnosis
-    try:
+    with ExitStack() as stack:
+        try:
+            with progress.during(Phase.START):
+                server = stack.enter_context(engine.serve(_launch_request(progress.plan)))
+        except LaunchFailure as failure:
+            return failure.diagnosis
         progress.timings_s["ready"] = round(server.ready_after_s, 3)
         progress.manifest.update(server_manifest(server))
         progress.learnt.update(server.learnt)
-        return _measure(progress, engine, server)
-    finally:
-        with progress.during(Phase.STOP):
-            serving.__exit__(None, None, None)
+        diagnosis = _measure(progress, engine, server)
+        try:
+            with progress.during(Phase.STOP):
+                stack.close()
+        except EngineError as problem:
+            # What was measured stays; what did not end makes the machine unfit for the next launch.
+            return Diagnosis(Verdict.INFRA, Phase.STOP, problem.message, problem.remedy)
+    return diagnosis
 
 
 def _launch_request(plan: TrialPlan) -> LaunchRequest:
@@ -142,13 +146,13 @@ def _measure(progress: _Progress, engine: Engine, server: RunningServer) -> Diag
     """Load ladder, then quality, on a server that has answered."""
     try:
         _drive_ladder(progress, server)
-        if not server.is_alive():
+        if _ended_early(progress) and not vital.answers(server):
             return _crashed(progress, engine, server)
         if not any(point.valid for point in progress.points):
             return _nothing_valid(progress)
         _judge_quality(progress, server)
     except (QualityUnavailableError, EngineError) as problem:
-        if not server.is_alive():
+        if not vital.answers(server):
             return _crashed(progress, engine, server)
         if isinstance(problem, BrokenOutputError):
             return Diagnosis(
@@ -171,7 +175,7 @@ def _drive_ladder(progress: _Progress, server: RunningServer) -> None:
         prompts = PromptSource(bank, seed=plan.seed)
     try:
         for concurrency in plan.load.concurrency:
-            if not server.is_alive():
+            if _ended_early(progress):
                 return
             with progress.during(Phase.LOAD, f"concurrency {concurrency}"):
                 run = _drive_level(plan, server, prompts, concurrency)
@@ -180,7 +184,20 @@ def _drive_ladder(progress: _Progress, server: RunningServer) -> None:
             progress.points.append(point)
             progress.listener(LevelDone(plan.number, concurrency, point.metrics))
     finally:
-        write_requests(plan.run_dir / "requests.parquet", progress.runs)
+        _write_requests(progress)
+
+
+def _ended_early(progress: _Progress) -> bool:
+    """True if the last level was broken off: the server died, hung, or failed all requests."""
+    return bool(progress.runs) and progress.runs[-1].ended_early is not None
+
+
+def _write_requests(progress: _Progress) -> None:
+    """Requests in detail are good to have; without them the measurement still stands."""
+    try:
+        write_requests(progress.plan.run_dir / "requests.parquet", progress.runs)
+    except OSError as error:
+        progress.listener(Note(f"requests.parquet was not written: {error.strerror or error}"))
 
 
 def _drive_level(
@@ -281,6 +298,10 @@ def _verdict(progress: _Progress) -> Diagnosis:
 
 
 def _crashed(progress: _Progress, engine: Engine, server: RunningServer) -> Diagnosis:
-    """The server died while it was driven: explain it from its log."""
-    found = engine.diagnose(read_log(server.log_path), progress.phase, server.exit_code())
-    return replace(found, verdict=Verdict.CRASH_UNDER_LOAD, phase=progress.phase)
+    """The server died or hung while it was driven: explain it from its log."""
+    exit_code = server.exit_code()
+    found = engine.diagnose(read_log(server.log_path), progress.phase, exit_code)
+    found = replace(found, verdict=Verdict.CRASH_UNDER_LOAD, phase=progress.phase)
+    if exit_code is None and found.cause == NO_CAUSE:
+        return replace(found, cause="the server runs and answers no more completion")
+    return found

@@ -20,7 +20,7 @@ from sweeper.verbs.studies import OpenedStudy, open_study, take
 
 
 def run(arguments: list[str]) -> int:
-    """Export; exit code 1 if the promise of `select.slo` is kept by no point."""
+    """Export; exit code 1 if no trial is named and no point keeps the promise of `select.slo`."""
     target, rest = take(arguments, "target", "all")
     number, rest = take(rest, "trial")
     targets = known_targets([str(target)])
@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
         points_frame(study.outcomes), study.cfg.select, only_trial=_trial(study, number)
     )
     print(recommendation.headline)
-    if not recommendation.keeps_slo:
+    if not recommendation.keeps_slo and number is None:
         return 1
     setup = rebuild_setup(study.cfg, study.outcomes)
     write_recommended(setup, study.paths, study.outcomes, recommendation, targets)

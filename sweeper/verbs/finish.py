@@ -38,12 +38,15 @@ def finish(
         ended: why the search ended, one line.
 
     Returns:
-        0 with a recommendation, 1 without.
+        0 with a recommendation, 1 if nothing keeps the SLO (the nearest miss is only shown).
+
+    Raises:
+        NoFeasibleTrialError: no trial has a valid point; the report is written all the same.
     """
     frame = points_frame(outcomes)
     recommendation = _recommend(frame, setup)
     atomic_write_text(paths.pareto_csv, front_csv(front_frame(frame)))
-    if recommendation is not None:
+    if recommendation is not None and recommendation.keeps_slo:
         write_recommended(setup, paths, outcomes, recommendation)
     write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended)
     artifacts = [paths.report_html, paths.pareto_csv, paths.study_yaml]
@@ -55,7 +58,9 @@ def finish(
             f"see the causes above; the logs are {paths.trials_dir}/NUMBER/server.log",
         )
     print(render_front(frame, recommendation, "table"))
-    print(f"\nreport      {paths.report_html}\ndeployment  {paths.recommended_dir}")
+    print(f"\nreport      {paths.report_html}")
+    if recommendation.keeps_slo:
+        print(f"deployment  {paths.recommended_dir}")
     return 0 if recommendation.keeps_slo else 1
 
 

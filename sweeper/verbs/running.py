@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,7 @@ from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, study_text
 from sweeper.engine import orphans
 from sweeper.engine.registry import create
-from sweeper.errors import IdentityError
+from sweeper.errors import IdentityError, StudyError, SweeperError
 from sweeper.hardware import detect as hardware
 from sweeper.models import fitness
 from sweeper.models.cache import cache_dir
@@ -68,6 +68,7 @@ def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
     if engine.predicted:
         model = described(cfg.model)
     else:
+        fitness.check_engine_device(engine_facts.device, machine.kind)
         model = resolve(
             cfg.model,
             cache,
@@ -95,9 +96,13 @@ def _run_locked(setup: StudySetup, paths: StudyPaths, listener: Listener) -> int
     try:
         ended = study.run()
     except BaseException as problem:
-        ended = f"stopped: {type(problem).__name__}"
         if study.outcomes:
-            finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener)
+            ended = f"stopped: {type(problem).__name__}"
+            # What ended the study is what its user must hear, not that nothing can be recommended.
+            with suppress(SweeperError):
+                finish(
+                    setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener
+                )
         raise
     return finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener)
 
@@ -113,15 +118,21 @@ def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
             "revision": setup.model.revision,
             "digest": setup.model.digest,
         },
-        engine={
-            key: value for key, value in asdict(setup.engine_facts).items() if key != "details"
-        },
+        engine=asdict(setup.engine_facts),
         hardware={
             "kind": setup.hardware.kind,
             "name": setup.hardware.name,
             "device_count": setup.hardware.device_count,
+            "cpu_cores": setup.hardware.cpu_cores,
+            "memory_gib": round(setup.hardware.memory_gib),
+            "driver": setup.hardware.driver,
         },
     )
+    if not paths.study_yaml.exists() and paths.trials_jsonl.exists():
+        raise StudyError(
+            f"{paths.study_yaml} is gone, so nothing says what the trials beside it measured",
+            "restore it from a backup, or start a new study with study=NEW_NAME",
+        )
     if paths.study_yaml.exists():
         changed = differences(read_study(paths.study_yaml).identity, identity)
         if changed:
@@ -142,7 +153,12 @@ def _terminating_as_interrupt() -> Iterator[None]:
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    watched = (signal.SIGTERM, signal.SIGHUP)
+    # What the caller had ignored stays ignored: `nohup` asks to outlive the terminal.
+    watched = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
     previous = [signal.signal(number, interrupt) for number in watched]
     try:
         yield

@@ -22,6 +22,8 @@ from sweeper.verbs.studies import OpenedStudy, open_study
 def run(arguments: list[str]) -> int:
     """Replay the journal; exit code 1 if MLflow could not be reached."""
     study = open_study(arguments)
+    # Asking for a sync is asking for MLflow, also of a study that ran without it.
+    study.cfg.tracking.enabled = True
     warnings: list[str] = []
     tracker = MlflowTracker(
         study.cfg, study.paths, study.identity, study.paths.name, warn=warnings.append

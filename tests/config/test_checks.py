@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.config.checks import check
+from sweeper.config.checks import CHOICES, check
 from sweeper.config.compose import compose
+from sweeper.config.fields import leaf_keys
 from sweeper.errors import ConfigError
 
 REFUSED = [
@@ -44,6 +45,8 @@ REFUSED = [
     (["objective=metrics", "objective.metrics=[]"], "empty"),
     (["objective=metrics", "objective.metrics=[ttft_p95_ms]"], "sign"),
     (["objective=metrics", "objective.metrics=[-ttft]"], "ttft"),
+    (["objective=metrics", "objective.metrics=[+quality]", "quality=none"], "+quality"),
+    (["launcher.kind=foo"], "launcher.kind"),
     (["sampler.kind=annealing"], "sampler.kind"),
     (["quality.kind=lm"], "quality.kind"),
     (["quality.max_prompts=0"], "max_prompts"),
@@ -69,12 +72,22 @@ def test_refused(overrides: list[str], said: str) -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize("key", [key for key in leaf_keys() if key.endswith(".kind")])
+def test_every_kind_has_its_table(key: str) -> None:
+    assert key in CHOICES
+    nearly = f"{CHOICES[key][0][:-1]}x"
+    with pytest.raises(ConfigError, match=key) as caught:
+        check(compose([f"{key}={nearly}"], validate=False))
+    assert f"did you mean {CHOICES[key][0]}?" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     "overrides",
     [
         ["study=qwen7b-chat_2.1"],
         ["objective=slo", "select.slo.tpot_p95_ms=20"],
         ["objective=point", "objective.concurrency=4"],
+        ["objective=metrics", "objective.metrics=[+quality,-ttft_p95_ms]"],
         ["budget.money=5", "hardware.price_per_hour=2.5"],
         ["tracking.uri=http://localhost:5000"],
         ["tracking.uri=sqlite:////tmp/mlflow.db"],

@@ -26,10 +26,12 @@ def composed(*overrides: str) -> SweeperConfig:
     return compose(list(overrides))
 
 
-def identity_of(*overrides: str, **hardware: Any) -> dict[str, Any]:
+def identity_of(
+    *overrides: str, model: dict[str, Any] | None = None, **hardware: Any
+) -> dict[str, Any]:
     return study_identity(
         composed(*overrides),
-        model={"name": "m"},
+        model=model or {"name": "m"},
         engine=ENGINE,
         hardware={**HARDWARE, **hardware},
     )
@@ -40,6 +42,7 @@ def identity_of(*overrides: str, **hardware: Any) -> dict[str, Any]:
     [
         "budget.launches=9",
         "sampler=random",
+        "sampler.seed=2",
         "study=other",
         "space.seeds=[]",
         "space.name=renamed",
@@ -59,6 +62,7 @@ def test_what_changes_no_number_changes_no_identity(override: str) -> None:
         "space.parameters.block_size=[16,32]",
         "space.fixed.max_num_seqs=8",
         "workload.output_tokens=17",
+        "workload.seed=2",
         "load.concurrency=[1,2]",
         "quality.reference_tokens=8",
         "objective=point",
@@ -74,6 +78,21 @@ def test_what_changes_a_number_changes_the_identity(override: str) -> None:
 def test_free_memory_is_not_part_of_it() -> None:
     assert identity_of(free_memory_gib=3.0) == identity_of()
     assert identity_of(device_count=2) != identity_of()
+
+
+def test_cores_and_driver_are_part_of_it() -> None:
+    assert identity_of(cpu_cores=2) != identity_of(cpu_cores=4)
+    assert identity_of(driver="550.1") != identity_of(driver="560.2")
+
+
+def test_the_same_files_in_another_folder_are_the_same_model() -> None:
+    known = {"name": "m", "digest": "abc"}
+    here, there = {**known, "path": "/cache/m"}, {**known, "path": "/other/m"}
+    assert identity_of(model=here) == identity_of(model=there)
+    assert identity_of(model=here) != identity_of(model={**here, "digest": "abd"})
+    assert identity_of(model={**here, "digest": None}) != identity_of(
+        model={**there, "digest": None}
+    )
 
 
 def test_the_promise_counts_only_where_it_steers_the_search() -> None:

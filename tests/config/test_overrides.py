@@ -94,3 +94,36 @@ def test_a_section_takes_a_mapping() -> None:
     assert compose(["select.slo={ttft_p95_ms:5}"]).select.slo.ttft_p95_ms == 5.0
     with pytest.raises(ConfigError, match=r"select\.slo\.ttft"):
         compose(["select.slo={ttft:5}"])
+
+
+@pytest.mark.parametrize(
+    ("whole", "single"),
+    [
+        (
+            "engine.args={gpu_memory_utilization: 0.5, seed: 3}",
+            ["engine.args.gpu_memory_utilization=0.5", "engine.args.seed=3"],
+        ),
+        ("engine.env={A: 1}", ["engine.env.A=1"]),
+        ("engine.options={server_info: true}", ["engine.options.server_info=true"]),
+        (
+            "space.fixed={max_num_seqs: 3, env.A: 1}",
+            ["space.fixed.max_num_seqs=3", "space.fixed.env.A=1"],
+        ),
+        (
+            "space.parameters={block_size: [16, 32], flag.x: [1, 2]}",
+            ["space.parameters.block_size=[16,32]", "space.parameters.flag.x=[1,2]"],
+        ),
+        ("model.facts={some_field: 7}", ["model.facts.some_field=7"]),
+        ("model.checkpoints={awq: org/x}", ["model.checkpoints.awq=org/x"]),
+    ],
+)
+def test_a_mapping_is_the_same_as_its_keys_one_by_one(whole: str, single: list[str]) -> None:
+    assert compose([whole]) == compose(single) != compose([])
+
+
+def test_a_mapping_adds_to_what_is_there() -> None:
+    assert compose(["engine.args={seed: 3}", "engine.args={max_num_seqs: 4}"]).engine.args == {
+        **compose([]).engine.args,
+        "seed": 3,
+        "max_num_seqs": 4,
+    }

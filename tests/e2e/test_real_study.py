@@ -40,9 +40,9 @@ seeds:
 SETTINGS = [
     "space=space.yaml",
     "load.concurrency=[1,4]",
-    "load.requests_per_stream=3",
+    "load.requests_per_stream=4",
     "workload.input_tokens=24",
-    "workload.output_tokens=8",
+    "workload.output_tokens=32",
     "quality.max_prompts=4",
     "quality.reference_tokens=8",
     "engine.args.gpu_memory_utilization=0.15",
@@ -72,7 +72,7 @@ def test_study_from_command_to_running_deployment(
         for point in trial["points"]:
             assert point["valid"], point["reasons"]
             metrics = point["metrics"]
-            assert metrics["output_tokens_mean"] == 8
+            assert metrics["output_tokens_mean"] == 32
             assert metrics["input_tokens_mean"] == 24
             assert 0 < metrics["ttft_p95_ms"] <= metrics["e2e_p95_ms"]
             assert metrics["output_tokens_per_s"] > 0
@@ -123,7 +123,7 @@ def _front_agrees(study: Path, trials: list[dict[str, Any]]) -> None:
         assert float(row["e2e_p95_ms"]) == pytest.approx(point["metrics"]["e2e_p95_ms"])
     recommendation = json.loads((study / "recommended" / "recommendation.json").read_text())
     keys = {(int(row["trial"]), int(row["concurrency"])) for row in rows}
-    chosen = recommendation["point"]
+    chosen = recommendation["recommendation"]["point"]
     assert (chosen["trial"], chosen["concurrency"]) in keys or chosen["trial"] == 0
     assert "<html" in (study / "report.html").read_text().lower()
 
@@ -148,14 +148,12 @@ def _exported_server_starts(study: Path) -> None:
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
-        "HOST": "127.0.0.1",
-        "PORT": str(port),
         "PYTHON": sys.executable,
         "VLLM_HOST_IP": "127.0.0.1",
     }
     with (folder.parent / "exported.log").open("wb") as log:
         server = subprocess.Popen(
-            ["bash", str(folder / "start.sh")],
+            ["bash", str(folder / "start.sh"), "--host", "127.0.0.1", "--port", str(port)],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -206,7 +204,7 @@ def test_kill_in_the_middle_of_a_launch_then_resume(
         time.sleep(0.3)
     tuner.kill()
     tuner.wait()
-    orphans = engine_processes()
+    orphans = engine_processes(tmp_path)
     assert orphans, "the kill came in the middle of a launch, so a server must be there"
     finished = journal(study)
 

@@ -73,14 +73,6 @@ def test_orphans_are_ended_by_their_record(
     assert stranger.poll() is None
 
 
-def test_orphans_are_ended_by_their_token(
-    killed_tuner: Bench, stranger: subprocess.Popen[bytes]
-) -> None:
-    alive = killed_tuner.left()
-    assert orphans.reap_by_token(killed_tuner.token[:12]) == sorted(alive)
-    assert stranger.poll() is None
-
-
 def test_record_of_another_boot_names_no_pids(
     tmp_path: Path, stranger: subprocess.Popen[bytes]
 ) -> None:
@@ -125,11 +117,6 @@ def test_unreadable_record_ends_nothing_and_goes(tmp_path: Path, text: str) -> N
 
 def test_no_record_is_nothing_to_do(tmp_path: Path) -> None:
     assert orphans.reap(tmp_path / "launch.json") == []
-
-
-def test_short_prefix_is_refused() -> None:
-    with pytest.raises(ValueError, match="8 characters"):
-        orphans.reap_by_token("t")
 
 
 def test_worker_that_hid_its_environment_is_found_by_its_session(bench: Bench) -> None:

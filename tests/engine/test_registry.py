@@ -39,6 +39,27 @@ def test_bad_fault_is_refused(tmp_path: Path, faults: object) -> None:
         create(EngineConfig(name="mock", options={"faults": faults}), cache_dir=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"faults": [1]}, r"faults\[0\]"),
+        ({"faults": [{}, "foo"]}, r"faults\[1\]"),
+        ({"faults": "foo"}, "faults"),
+        ({"faults": 5}, "faults"),
+        ({"faults": {"when": "foo"}}, r"faults\[0\]\.when"),
+        ({"quality_loss": "foo"}, "quality_loss"),
+        ({"quality_loss": {"fp8": "foo"}}, r"quality_loss\.fp8"),
+        ({"acceptance": [1]}, "acceptance"),
+    ],
+)
+def test_dial_of_another_shape_is_refused_by_its_key(
+    tmp_path: Path, options: dict[str, object], key: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"engine\.options\.{key}") as caught:
+        create(EngineConfig(name="mock", options=options), cache_dir=tmp_path)
+    assert caught.value.remedy
+
+
 def test_mock_is_marked_as_predicted(tmp_path: Path) -> None:
     assert create(EngineConfig(name="mock"), cache_dir=tmp_path).facts().predicted
 

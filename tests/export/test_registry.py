@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sweeper.errors import ConfigError
-from sweeper.export.bundle import ExportInput, is_secret
+from sweeper.export.bundle import ExportInput
 from sweeper.export.registry import TARGETS, render_all, renderer, resolve
 
 
@@ -24,22 +24,3 @@ def test_every_target_renders(name: str, source: ExportInput) -> None:
 def test_every_export_carries_its_provenance(source: ExportInput) -> None:
     files = render_all(["vllm"], source)
     assert set(files) == {"vllm.yaml", "start.sh", "recommendation.json", "README.md"}
-
-
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("api_key", True),
-        ("api-key", True),
-        ("HF_TOKEN", True),
-        ("AWS_SECRET_ACCESS_KEY", True),
-        ("DB_PASSWORD", True),
-        ("max_num_batched_tokens", False),
-        ("num_speculative_tokens", False),
-        ("tokenizer", False),
-        ("kv_cache_dtype", False),
-        ("max_num_seqs", False),
-    ],
-)
-def test_secrets_are_known_by_their_names(name: str, secret: bool) -> None:
-    assert is_secret(name) is secret

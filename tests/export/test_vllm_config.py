@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_text_that_looks_like_another_type_stays_text() -> None:
 def test_revision_is_pinned_where_there_is_one() -> None:
     assert "revision" not in yaml.safe_load(config_text(make_source()))
     assert yaml.safe_load(config_text(make_source(revision="abc")))["revision"] == "abc"
+
+
+def test_names_of_secrets_are_those_of_the_engine_room(source: ExportInput) -> None:
+    env = {"PGPASSWORD": "very-secret", "TOKENIZERS_PARALLELISM": "false"}
+    flags = {"long_prefill_token_threshold": 512}
+    given = replace(source, flags=flags, env=env)
+    assert given.public_env == {"TOKENIZERS_PARALLELISM": "false"}
+    assert given.public_flags == flags
+    assert given.left_out == ["PGPASSWORD"]
 
 
 def test_nothing_secret_is_written(source: ExportInput) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeper.pareto.front import hypervolume, knee, non_dominated
+from sweeper.pareto.front import knee, non_dominated
 
 NUMBERS = st.floats(min_value=0.1, max_value=100.0) | st.integers(1, 4).map(float)
 
@@ -65,53 +65,6 @@ def test_empty_front() -> None:
 def test_wrong_sign_is_refused() -> None:
     with pytest.raises(ValueError, match="signs"):
         non_dominated([[1.0, 2.0]], [1, 0])
-
-
-def test_hypervolume_of_known_shapes() -> None:
-    assert hypervolume([[2, 3]], [1, 1], [0, 0]) == 6
-    assert hypervolume([[2, 1], [1, 3]], [1, 1], [0, 0]) == 4
-    assert hypervolume([[100, 2]], [1, -1], [0, 5]) == 300
-    assert hypervolume([[1, 1, 1], [2, 2, 0.5]], [1, 1, 1], [0, 0, 0]) == 2.5
-    assert hypervolume([[1, 9]], [1, -1], [2, 5]) == 0.0
-    assert hypervolume([[np.nan, 1]], [1, 1], [0, 0]) == 0.0
-    with pytest.raises(ValueError, match="4 objectives"):
-        hypervolume([[1, 1, 1, 1]], [1, 1, 1, 1], [0, 0, 0, 0])
-
-
-def corner(values: np.ndarray, signs: list[int]) -> list[float]:
-    """A reference that every row beats."""
-    return [
-        float(v.min() - 1 if s > 0 else v.max() + 1) for v, s in zip(values.T, signs, strict=True)
-    ]
-
-
-@given(tables(), st.lists(NUMBERS, min_size=3, max_size=3))
-def test_hypervolume_never_falls_when_a_row_is_added(
-    table: tuple[np.ndarray, list[int]], extra: list[float]
-) -> None:
-    values, signs = table
-    more = np.vstack([values, extra[: values.shape[1]]])
-    reference = corner(more, signs)
-    before = hypervolume(values, signs, reference)
-    assert hypervolume(more, signs, reference) >= before - 1e-9 * before
-
-
-@given(tables())
-def test_hypervolume_is_that_of_the_front_alone(table: tuple[np.ndarray, list[int]]) -> None:
-    values, signs = table
-    reference = corner(values, signs)
-    whole = hypervolume(values, signs, reference)
-    front = hypervolume(values[non_dominated(values, signs)], signs, reference)
-    assert front == pytest.approx(whole, rel=1e-12)
-
-
-@pytest.mark.parametrize("dims", [2, 3])
-def test_hypervolume_agrees_with_counting_random_points(dims: int) -> None:
-    rng = np.random.default_rng(5)
-    values = rng.uniform(0, 1, (12, dims))
-    samples = rng.uniform(0, 1, (200_000, dims))
-    inside = (samples[:, None, :] <= values[None, :, :]).all(axis=2).any(axis=1).mean()
-    assert hypervolume(values, [1] * dims, [0] * dims) == pytest.approx(inside, abs=0.005)
 
 
 @given(tables())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import optuna
 import pytest
+from optuna.trial import FrozenTrial
 
 from sweeper.config.schema import ObjectiveConfig, SamplerConfig, SloConfig, SpaceConfig
 from sweeper.search.candidates import Candidates
@@ -62,7 +64,7 @@ def test_every_sampler_tries_the_whole_space_once_and_then_ends(tmp_path: Path, 
         SPACE, SPACE, study, lambda _: [], lambda: known, seed=1, in_order=kind == "grid"
     )
     kinds = []
-    for number, candidate in enumerate(candidates.each([])):
+    for number, candidate in enumerate(candidates.each()):
         assert candidate.deployment_hash not in known
         assert candidate.proposal is not None
         kinds.append(candidate.kind)
@@ -110,38 +112,44 @@ def test_asking_for_a_given_deployment_gives_it(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_running_when_the_tuner_died_is_closed_and_handed_back(tmp_path: Path) -> None:
+def test_a_study_is_told_again_what_it_knew(tmp_path: Path) -> None:
+    """Optuna's file is derived: however it was left, each start tells it the journal anew."""
     path = tmp_path / "optuna.journal"
     first = proposals(path)
-    lost = first.ask({**baseline(SPACE), "max_num_seqs": 4})
-    first.assign(lost, 0)
-    told = first.ask(baseline(SPACE))
-    first.assign(told, 1)
-
-    again = proposals(path)
-    kept = measured(1, told.deployment, told.deployment_hash)
-    assert again.reconcile({1: kept}) == [lost.deployment]
-    assert again.reconcile({1: kept}) == []
-    assert again.missing([kept]) == []
-
-
-def test_a_reused_number_is_not_mistaken_for_the_lost_trial(tmp_path: Path) -> None:
-    """The journal gave number 0 to another deployment: the lost one has no outcome."""
-    path = tmp_path / "optuna.journal"
-    first = proposals(path)
-    lost = first.ask({**baseline(SPACE), "max_num_seqs": 4})
-    first.assign(lost, 0)
-    other = measured(0, {}, "another")
-    assert proposals(path).reconcile({0: other}) == [lost.deployment]
-
-
-def test_a_lost_optuna_journal_is_refilled_from_ours(tmp_path: Path) -> None:
-    study = proposals(tmp_path / "fresh.journal")
-    kept = measured(0, {}, "h")
+    left_running = first.ask()
+    first.assign(left_running, 5)
+    with path.open("a") as file:
+        file.write('{"op_code": 4, "worker')
+    kept = measured(0, {"max_num_seqs": 64}, "h")
     refused = made(1, verdict=Verdict.INFEASIBLE_CONFIG, launched=False)
-    assert study.missing([kept, refused]) == [kept, refused]
-    study.note_refused(refused)
-    assert study.missing([kept, refused]) == [kept]
+    crashed = made(2, deployment={"max_num_seqs": 4}, verdict=Verdict.CRASH_UNDER_LOAD)
+    failed = made(3, deployment={"quantization": "fp8_per_tensor"}, verdict=Verdict.INFRA)
+    Proposals(path, SPACE, SamplerConfig(kind="tpe"), objective(), [kept, refused, crashed, failed])
+
+    trials = stored(path)
+    assert [trial.user_attrs["number"] for trial in trials] == [0, 1, 2, 3]
+    assert [trial.state.name for trial in trials] == ["COMPLETE", "PRUNED", "PRUNED", "FAIL"]
+    assert trials[0].values[:2] == [110.0, 1000.0]
+    assert trials[0].constraints == {"feasible": 0.0}
+    assert trials[2].constraints["feasible"] > 0
+
+
+def test_an_outcome_outside_the_searched_space_is_kept_as_refused(tmp_path: Path) -> None:
+    """Rules that have learnt more take choices out; what was tried before stays known."""
+    path = tmp_path / "optuna.journal"
+    outside = measured(0, {"max_num_seqs": 999}, "h")
+    Proposals(path, SPACE, SamplerConfig(kind="tpe"), objective(), [outside])
+    assert [trial.state.name for trial in stored(path)] == ["PRUNED"]
+
+
+def stored(path: Path) -> list[FrozenTrial]:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    study = optuna.load_study(
+        study_name="sweeper", storage=JournalStorage(JournalFileBackend(str(path)))
+    )
+    return study.get_trials()
 
 
 def test_refused_deployments_cost_nothing_and_do_not_stop_the_search(tmp_path: Path) -> None:
@@ -157,7 +165,7 @@ def test_refused_deployments_cost_nothing_and_do_not_stop_the_search(tmp_path: P
 
     candidates = Candidates(SPACE, SPACE, study, check, lambda: known, seed=1)
     launched = 0
-    for number, candidate in enumerate(candidates.each([])):
+    for number, candidate in enumerate(candidates.each()):
         verdict = Verdict.INFEASIBLE_CONFIG if candidate.violations else Verdict.OK
         launched += not candidate.violations
         result = measured(number, candidate.deployment, candidate.deployment_hash)

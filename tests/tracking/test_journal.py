@@ -31,7 +31,6 @@ def test_what_is_appended_is_read_back_the_same(journal: Journal) -> None:
 
 def test_missing_file_is_an_empty_journal(journal: Journal) -> None:
     assert journal.read() == []
-    assert not journal.has_torn_line()
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
@@ -67,7 +66,6 @@ def test_a_line_torn_anywhere_is_ignored_put_aside_and_written_over(
     journal.path.write_bytes(kept)
 
     assert [o.number for o in journal.read()] == [0]
-    assert journal.has_torn_line()
     journal.append(outcome(2))
     assert [o.number for o in journal.read()] == [0, 2]
     assert journal.torn_path.read_bytes() == kept[whole:] + b"\n"

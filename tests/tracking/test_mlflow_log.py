@@ -181,11 +181,28 @@ def test_failure_warns_once_keeps_everything_and_is_caught_up(
     assert len(warnings) == 1
     assert "no route" in warnings[0]
     assert f"sync study={paths.name}" in warnings[0]
-    assert mirror.pending == 2
     mirror.record(outcomes[2])
-    assert mirror.pending == 0
     assert len(runs(paths)[1]) == 3
     assert warnings[1:] == ["MLflow tracking works again"]
+
+
+def test_a_child_that_was_half_filled_last_is_not_opened_twice(
+    paths: StudyPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = tracker(paths, warn=lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowStore, "fill", lambda *_: (_ for _ in ()).throw(OSError("no route")))
+        mirror.record(outcome(0))
+    mirror.start()  # works again, and says nothing about the trial
+    mirror.finish(StudySummary())
+    _, children = runs(paths)
+    assert [run.info.status for run in children.values()] == ["FINISHED"]
+
+
+def test_a_study_that_was_not_tracked_can_be_synced_later(paths: StudyPaths) -> None:
+    tracker(paths, enabled=False).record(outcome(0))
+    assert tracker(paths, enabled=True).sync([outcome(0)]).logged == 1
+    assert len(runs(paths)[1]) == 1
 
 
 def test_dead_server_costs_a_warning_and_little_time(paths: StudyPaths) -> None:

@@ -24,7 +24,6 @@ def test_every_path_lies_inside_the_study(tmp_path: Path) -> None:
         paths.lock,
         paths.launch_record,
         paths.reference_json,
-        paths.log,
         paths.mlflow_record,
     ]
     assert len(set(inside)) == len(inside)
@@ -44,7 +43,6 @@ def test_a_retry_does_not_overwrite_the_first_log(tmp_path: Path) -> None:
 
 def test_create_is_idempotent(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path / "new", "a")
-    assert not paths.exists()
     paths.create()
     paths.create()
     assert paths.trials_dir.is_dir()

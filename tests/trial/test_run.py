@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sweeper.trial import vital
 from sweeper.trial.outcome import QualityScore, TrialOutcome
 from sweeper.trial.progress import Event, LevelDone, PhaseChanged
 from sweeper.verdicts import Phase, Verdict
@@ -102,6 +103,7 @@ FAULTS: list[tuple[dict[str, Any], Verdict, str]] = [
         "load",
     ),
     ({"http_500_after": 0}, Verdict.CRASH_UNDER_LOAD, "warmup"),
+    ({"hang_at": "load", "after_requests": 8}, Verdict.CRASH_UNDER_LOAD, "load"),
     ({"no_usage": True}, Verdict.MEASUREMENT_INVALID, "load"),
     ({"reset_connection_every": 2}, Verdict.MEASUREMENT_INVALID, "load"),
 ]
@@ -109,8 +111,14 @@ FAULTS: list[tuple[dict[str, Any], Verdict, str]] = [
 
 @pytest.mark.parametrize(("fault", "verdict", "phase"), FAULTS, ids=[str(f[0]) for f in FAULTS])
 def test_every_end_has_its_verdict_and_phase(
-    trial: Runner, fault: dict[str, Any], verdict: Verdict, phase: str
+    trial: Runner,
+    fault: dict[str, Any],
+    verdict: Verdict,
+    phase: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(vital, "ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(vital, "DYING_S", 0.5)
     outcome = trial({"faults": [fault]}).outcome
     assert (outcome.verdict, outcome.phase) == (verdict, phase), outcome.cause
     assert outcome.cause

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,122 @@ def test_mlflow_says_what_the_journal_says(tmp_path: Path, sweeper: Run) -> None
     synced = sweeper("sync", "study=s")
     assert synced.returncode == 0
     assert "0 trials logged" in synced.stdout
+
+
+def start_until(
+    tmp_path: Path, command: list[str], ready: Callable[[], bool]
+) -> subprocess.Popen[bytes]:
+    """Start a tuner and kill it with signal 9 as soon as `ready`."""
+    tuner = subprocess.Popen(
+        [sys.executable, "-m", "sweeper", *command],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert tuner.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    tuner.kill()
+    tuner.wait()
+    return tuner
+
+
+STRANGE = "{die_at: start, log_text: strange, when: {quantization: fp8_per_tensor}}"
+
+
+def test_a_kill_during_the_retry_costs_the_retry_nothing(tmp_path: Path, sweeper: Run) -> None:
+    """Attempt 2 of a trial is launched again under the trial's own number."""
+    settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
+    (tmp_path / "two.yaml").write_text(
+        "name: two\nparameters:\n  quantization: {choices: [none, fp8_per_tensor]}\n"
+    )
+    command = [
+        *settings, "space=two.yaml", "study=s", "+engine.options.start_s=1",
+        f"+engine.options.faults=[{STRANGE}]",
+    ]  # fmt: skip
+    folder = tmp_path / "studies" / "s"
+    start_until(tmp_path, command, lambda: len(journal(folder)) == 2 and bool(mock_servers(folder)))
+    assert sweeper(*command).returncode == 0
+    trials = journal(folder)
+    assert [(t["number"], t["attempt"]) for t in trials] == [(0, 1), (1, 1), (1, 2)]
+    assert not (folder / "in_flight.json").exists()
+
+
+def test_a_baseline_that_failed_is_tried_again_by_the_next_run(
+    tmp_path: Path, sweeper: Run
+) -> None:
+    """Its own message is heard, and once its cause is gone the study goes on."""
+    first = sweeper(*MOCK, "study=s", "engine.start_timeout_s=0.02")
+    assert first.returncode == 1, first.stderr
+    assert "the baseline" in first.stderr
+    assert "engine.args.NAME=VALUE" in first.stderr
+    again = sweeper(*MOCK, "study=s", "budget.launches=5")
+    assert again.returncode == 0, again.stderr
+    trials = journal(tmp_path / "studies" / "s")
+    assert [(t["number"], t["attempt"], t["kind"]) for t in trials[:4]] == [
+        (0, 1, "baseline"),
+        (0, 2, "baseline"),
+        (0, 3, "baseline"),
+        (1, 1, "seed"),
+    ]
+
+
+def test_a_space_that_narrows_on_resuming_is_no_other_space(tmp_path: Path, sweeper: Run) -> None:
+    """The quality reference is longer than 48 tokens: known only once the baseline has run."""
+    (tmp_path / "length.yaml").write_text(
+        "name: length\nparameters:\n"
+        "  max_model_len: {choices: [default, 48]}\n"
+        "  max_num_seqs: {choices: [default, 4, 8, 16]}\n"
+    )
+    settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
+    settings = [*settings, "space=length.yaml", "study=s", "quality.reference_tokens=32"]
+    assert sweeper(*settings, "budget.launches=1").returncode == 0
+    done = sweeper(*settings, "budget.launches=3")
+    assert done.returncode == 0, done.stderr
+    assert len(journal(tmp_path / "studies" / "s")) >= 3
+
+
+def test_a_damaged_optuna_journal_is_rebuilt(tmp_path: Path, sweeper: Run) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=2").returncode == 0
+    path = tmp_path / "studies" / "s" / "optuna.journal"
+    path.write_bytes(path.read_bytes()[:-20])
+    done = sweeper(*MOCK, "study=s", "budget.launches=3")
+    assert done.returncode == 0, done.stderr
+    assert len(journal(tmp_path / "studies" / "s")) == 3
+
+
+@pytest.mark.parametrize("lost", ["reference.json", "study.yaml"])
+def test_a_study_that_lost_what_its_numbers_mean_is_refused(
+    tmp_path: Path, sweeper: Run, lost: str
+) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=1").returncode == 0
+    (tmp_path / "studies" / "s" / lost).unlink()
+    done = sweeper(*MOCK, "study=s", "budget.launches=2")
+    assert done.returncode == 1
+    assert lost in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nohup_is_respected(tmp_path: Path, sweeper: Run) -> None:
+    """A hang-up that the caller ignores does not end the study."""
+    folder = tmp_path / "studies" / "s"
+    tuner = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "sweeper", *MOCK, "study=s", "budget.launches=2"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not mock_servers(folder):
+        assert tuner.poll() is None
+        time.sleep(0.02)
+    tuner.send_signal(signal.SIGHUP)
+    assert tuner.wait(60) == 0
+    assert len(journal(folder)) == 2
+
+
+def test_sync_fills_mlflow_for_a_study_that_ran_without_it(tmp_path: Path, sweeper: Run) -> None:
+    assert sweeper(*MOCK, "study=s", "budget.launches=2").returncode == 0
+    done = sweeper("sync", "study=s")
+    assert done.returncode == 0, done.stderr
+    assert "2 trials logged" in done.stdout

@@ -99,11 +99,19 @@ class Fault:
 def mock_options(options: Mapping[str, Any]) -> MockOptions:
     """Read `engine.options` of the mock. Raises ConfigError for what it does not know."""
     given = dict(options)
-    faults = given.pop("faults", [])
-    faults = [faults] if isinstance(faults, Mapping) else list(faults or [])
-    for number, fault in enumerate(faults):
+    faults = given.pop("faults", None) or []
+    faults = [faults] if isinstance(faults, Mapping) else faults
+    read = read_options(MockOptions, {**given, "faults": faults})
+    for number, fault in enumerate(read.faults):
         read_fault(fault, f"engine.options.faults[{number}]")
-    return read_options(MockOptions, {**given, "faults": faults})
+    for name in ("quality_loss", "acceptance"):
+        for value, share in getattr(read, name).items():
+            if isinstance(share, bool) or not isinstance(share, int | float):
+                raise ConfigError(
+                    f"engine.options.{name}.{value} is {share!r}, which is no number",
+                    "give a share between 0 and 1",
+                )
+    return read
 
 
 def read_fault(fault: Mapping[str, Any], where: str = "fault") -> Fault:

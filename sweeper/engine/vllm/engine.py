@@ -73,7 +73,7 @@ class VllmEngine(ServedEngine):
         return Command(
             tuple(argv),
             {
-                **self._environment(request),
+                **self._environment([request.model_path, *flags.further_models(settings)]),
                 **self.cfg.env,
                 **env,
                 # Through the environment: a command line can be read by every user of the machine.
@@ -90,14 +90,14 @@ class VllmEngine(ServedEngine):
         """Memory, KV-cache size and times of the start."""
         return log_facts.learn(log_text)
 
-    def _environment(self, request: LaunchRequest) -> dict[str, str]:
+    def _environment(self, models: list[str]) -> dict[str, str]:
         env = {
             "VLLM_NO_USAGE_STATS": "1",
             # Otherwise the message queue between its processes goes by an outside address.
             "VLLM_HOST_IP": LOOPBACK,
             "VLLM_CACHE_ROOT": str((self.cache_dir / "vllm").resolve()),
         }
-        if Path(request.model_path).is_dir():
+        if all(Path(model).is_dir() for model in models):
             env["HF_HUB_OFFLINE"] = "1"
         if self._options.server_info:
             env["VLLM_SERVER_DEV_MODE"] = "1"

@@ -106,6 +106,15 @@ def speculative_config(parameters: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: value for name, value in config.items() if value is not None}
 
 
+def further_models(flags: Mapping[str, Any]) -> list[str]:
+    """Paths or hub ids that a launch reads besides its model: draft model, tokenizer, config."""
+    speculative = flags.get("speculative_config")
+    named = [flags.get("tokenizer"), flags.get("hf_config_path")]
+    if isinstance(speculative, Mapping):
+        named += [speculative.get("model"), speculative.get("tokenizer")]
+    return [str(name) for name in named if name]
+
+
 def to_argv(flags: Mapping[str, Any]) -> list[str]:
     """Flags as a command line: `--no-x` for False, JSON for mappings, one word a list item."""
     argv: list[str] = []

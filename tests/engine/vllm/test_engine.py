@@ -70,6 +70,26 @@ def test_hub_model_keeps_its_name_revision_and_network(tmp_path: Path) -> None:
     assert "HF_HUB_OFFLINE" not in command.env
 
 
+@pytest.mark.parametrize(
+    ("speculative", "offline"), [("Org/Draft", False), ("draft", True), (None, True)]
+)
+def test_offline_only_if_every_model_is_here(
+    tmp_path: Path, speculative: str | None, offline: bool
+) -> None:
+    (tmp_path / "draft").mkdir()
+    draft = str(tmp_path / speculative) if speculative == "draft" else speculative
+    parameters = {"speculative": "draft_model", "speculative_model": draft} if draft else {}
+    command = engine(tmp_path).command(request(tmp_path, str(tmp_path), **parameters), ENDPOINT)
+    assert ("HF_HUB_OFFLINE" in command.env) is offline
+
+
+def test_a_tokenizer_from_the_hub_keeps_the_network(tmp_path: Path) -> None:
+    command = engine(tmp_path, args={"tokenizer": "Org/Model"}).command(
+        request(tmp_path, str(tmp_path)), ENDPOINT
+    )
+    assert "HF_HUB_OFFLINE" not in command.env
+
+
 def test_development_mode_is_off_unless_asked_for(tmp_path: Path) -> None:
     plain = engine(tmp_path).command(request(tmp_path, "Org/Model"), ENDPOINT)
     asked = engine(tmp_path, options={"server_info": True})
