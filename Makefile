@@ -9,6 +9,8 @@ VENV_PYTHON := .venv/bin/python
 ARGS ?=
 PORT ?= 5000
 MLFLOW_DB := studies/mlflow.db
+# End-to-end tests are left out of this: two engines on few cores would slow each other down.
+PARALLEL := -n auto --maxprocesses=4 --dist worksteal
 
 .PHONY: help setup sweep test test-unit check format ui
 
@@ -26,11 +28,11 @@ sweep: setup
 	@$(VENV_PYTHON) -m sweeper $(ARGS)
 
 test: setup
-	$(VENV_PYTHON) -m pytest -q -m "not e2e"
+	$(VENV_PYTHON) -m pytest -q -m "not e2e" $(PARALLEL)
 	$(VENV_PYTHON) -m pytest -q -m e2e
 
 test-unit: setup
-	$(VENV_PYTHON) -m pytest -q -m "not e2e"
+	$(VENV_PYTHON) -m pytest -q -m "not e2e" $(PARALLEL)
 
 check: setup
 	$(VENV_PYTHON) -m ruff check .

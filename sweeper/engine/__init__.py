@@ -1,0 +1,1 @@
+"""Engines behind one protocol: processes, readiness, read-back, log diagnosis."""

@@ -1,0 +1,1 @@
+"""Arithmetic before any launch: cross-flag rules, memory, speed of light. Pure."""

@@ -1,0 +1,1 @@
+"""What a study runs on: read off this machine, or described in conf/hardware."""

@@ -1,0 +1,1 @@
+"""Where launches run. Local, one after the other."""

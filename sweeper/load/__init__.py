@@ -1,0 +1,1 @@
+"""Prompts, the streaming client and the closed-loop ladder."""

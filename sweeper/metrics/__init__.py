@@ -1,0 +1,1 @@
+"""Request records to summaries: percentiles, intervals, windows, validity gates. Pure."""

@@ -1,0 +1,1 @@
+"""The front, the knee and the recommendation. Pure functions on data frames."""

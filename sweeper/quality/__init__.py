@@ -1,0 +1,1 @@
+"""Agreement with the reference, and the floor below which a fast deployment loses."""

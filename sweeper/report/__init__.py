@@ -1,0 +1,1 @@
+"""What a person reads: live view, terminal tables, the HTML report."""

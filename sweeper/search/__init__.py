@@ -1,0 +1,1 @@
+"""The study: what to try next, what the sampler is told, budget, resuming."""

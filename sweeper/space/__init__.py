@@ -1,0 +1,1 @@
+"""What is searched: parameters, conditions, canonical form, Optuna distributions. Pure."""

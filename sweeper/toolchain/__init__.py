@@ -1,0 +1,1 @@
+"""Programs that need an environment of their own, run as workers. No worker stands here yet."""

@@ -1,0 +1,1 @@
+"""One launch from plan to outcome."""
