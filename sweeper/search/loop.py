@@ -91,10 +91,10 @@ class StudyRun:
             StudyError: the baseline cannot run, or the surroundings fail again and again.
             KeyboardInterrupt: everything measured is kept.
         """
-        baseline = self._latest().get(0)
-        self._anchor(baseline)
-        if baseline is not None and baseline.verdict.is_config_fault:
-            self._stop_if_hopeless(baseline)
+        first = self._latest().get(0)
+        self._anchor(first)
+        if first is not None and first.verdict.is_config_fault:
+            self._stop_if_hopeless(first)
         space = self._setup.space
         searched, dropped = narrow(space, self._violations)
         for item in dropped:

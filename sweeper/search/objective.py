@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.errors import StudyError
 from sweeper.quality.floor import settled
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
@@ -51,9 +52,16 @@ def corner_from_baseline(outcome: TrialOutcome, cfg: ObjectiveConfig) -> Corner:
     """The corner that all trials of a study are measured against.
 
     Raises:
-        ValueError: the baseline has no valid point.
+        StudyError: no valid point of the baseline has both metrics.
     """
     curve = load_curve(outcome.valid_points, cfg)
+    if not curve:
+        raise StudyError(
+            f"the baseline has no valid point with {cfg.throughput_metric} and "
+            f"{cfg.latency_metric}, which the objective compares",
+            "choose other objective.throughput_metric and objective.latency_metric; "
+            "trials.jsonl lists what was measured",
+        )
     return Corner(
         throughput=min(throughput for throughput, _ in curve) / CORNER_MARGIN,
         latency_ms=max(latency for _, latency in curve) * CORNER_MARGIN,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.errors import StudyError
 from sweeper.search.objective import (
     CORNER_MARGIN,
     Corner,
@@ -171,3 +172,14 @@ def test_non_finite_values_are_refused() -> None:
     objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), 8, True)
     with pytest.raises(ValueError, match="non-finite"):
         objective.tell(outcome(point(8, math.inf, 1)))
+
+
+def test_a_baseline_without_the_objectives_metric_is_named() -> None:
+    cfg = ObjectiveConfig(latency_metric="tpot_p95_ms")
+    with pytest.raises(StudyError, match="tpot_p95_ms"):
+        Objective(cfg, SloConfig(), 8, True).anchor(BASELINE)
+
+
+def test_without_a_baseline_nothing_is_told_rather_than_invented() -> None:
+    told = Objective(ObjectiveConfig(), SloConfig(), 8, True).tell(BASELINE)
+    assert (told.values, told.violation) == (None, 0.0)
