@@ -86,12 +86,19 @@ def headline(
     if missed:
         return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed)}."
     if is_baseline:
-        return f"{where}, the engine's defaults, is the best that was found."
+        return f"{where}, the engine's defaults: by this rule nothing better was found."
     unit = "output tokens/s per device" if throughput.endswith("per_gpu") else throughput
     text = f"{where}: {point[throughput]:.4g} {unit}"
     if versus is None:
-        return f"{text}; the engine's defaults have no such point to compare with."
-    than = "the defaults at their best load" if slo else "the defaults at the same load"
+        nothing = (
+            "have no valid point that keeps the SLO" if slo else "have no valid point at this load"
+        )
+        return f"{text}; the engine's defaults {nothing}."
+    than = (
+        "the defaults at the best load that keeps the SLO"
+        if slo
+        else "the defaults at the same load"
+    )
     sure = "" if versus.separated else ", within the measurement's intervals"
     return f"{text}, {versus.percent:+.1f} % against {than}{sure}."
 
@@ -116,6 +123,13 @@ def rule_sentence(slo: Mapping[str, float], prefer: str, missed: Missed) -> str:
         best = words.get(prefer, "Highest quality")
         return f"{best} among the points that keep {promises}."
     return "Knee of the front of throughput, latency and quality (no SLO was set)."
+
+
+def asked_sentence(point: Row) -> str:
+    """For a trial that was named by the user, whatever the rule would choose."""
+    return (
+        f"Trial {point['trial']} was asked for; among its own points the same rule chose this one."
+    )
 
 
 def tie_sentence(best: Row, versus: Gain) -> str:

@@ -17,6 +17,7 @@ from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import (
     Missed,
     Recommendation,
+    asked_sentence,
     confidence_sentence,
     headline,
     overlap_sentence,
@@ -205,7 +206,8 @@ def _choose(
                 f"trial {only_trial} has no valid operating point",
                 "see its verdict with `python -m sweeper status study=NAME`",
             )
-        return _describe(rule.best(own) or rule.nearest(own), baseline_rows, rule, frame, "")
+        chosen = rule.best(own) or rule.nearest(own)
+        return _describe(chosen, baseline_rows, rule, frame, asked_sentence(chosen))
     best = rule.best(rows)
     if best is None:
         return _describe(rule.nearest(rows), baseline_rows, rule, frame, "")

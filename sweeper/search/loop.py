@@ -273,6 +273,11 @@ class StudyRun:
             return f"{refused} deployments in a row were refused before launch"
         return exhausted(self._spent(), self._setup.cfg.budget)
 
+    def _log_hint(self, outcome: TrialOutcome) -> str:
+        if not outcome.launched:
+            return ""
+        return f". Log: {self._paths.server_log(outcome.number, outcome.attempt)}"
+
     def _stop_if_hopeless(self, outcome: TrialOutcome) -> None:
         """A baseline that cannot run, or a machine that keeps failing, ends the study at once."""
         if outcome.kind == "baseline" and outcome.verdict is not Verdict.OK:
@@ -280,8 +285,7 @@ class StudyRun:
                 f"the baseline (the engine's own defaults) ended {outcome.verdict} in phase "
                 f"{outcome.phase}: {outcome.cause}",
                 f"{outcome.remedy}; a value for every deployment, baseline included, is set with "
-                f"engine.args.NAME=VALUE and study=NEW_NAME. Log: "
-                f"{self._paths.server_log(outcome.number, outcome.attempt)}",
+                f"engine.args.NAME=VALUE and study=NEW_NAME{self._log_hint(outcome)}",
             )
         if outcome.verdict.is_retryable:
             self._faults_in_a_row += 1

@@ -31,9 +31,12 @@ def run(arguments: list[str]) -> int:
     report = tracker.sync(study.outcomes)
     if report.error is None and not StudyLock(study.paths.lock).is_held():
         _close(study, tracker)
-    for warning in warnings:
-        print(f"sweeper: {warning}", file=sys.stderr)
     if report.error is not None or warnings:
+        problem = report.error or warnings[0]
+        print(
+            f"sweeper: MLflow at {tracker.uri} was not brought up to date: {problem}",
+            file=sys.stderr,
+        )
         return 1
     print(
         f"{tracker.uri}: {report.logged} trials logged, {report.repaired} repaired, "

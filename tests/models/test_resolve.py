@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sweeper.config.compose import compose
 from sweeper.config.schema import ModelConfig
 from sweeper.errors import ConfigError, ModelError
 from sweeper.models import conversion, embedded
@@ -136,3 +137,11 @@ def test_sources_are_checked() -> None:
         source_of(ModelConfig(source="hub"))
     with pytest.raises(ModelError, match="not embedded"):
         facts_only(ModelConfig(name="other"))
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen7b", "qwen3_8b", "llama3_8b"])
+def test_a_path_beside_a_named_model_must_exist(name: str) -> None:
+    """A preset's facts must not stand in for a folder that is not there."""
+    cfg = compose([f"model={name}", "model.path=/no/such/folder"], validate=False)
+    with pytest.raises(ModelError, match="/no/such/folder"):
+        facts_only(cfg.model)

@@ -146,7 +146,7 @@ def test_failed_baseline_leaves_a_recommendation_without_comparison() -> None:
     found = choose(outcomes, e2e_p95_ms=1000)
     assert found.baseline is None
     assert found.ratios == {}
-    assert "no such point" in found.headline
+    assert "no valid point" in found.headline
 
 
 @given(
