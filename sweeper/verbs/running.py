@@ -15,22 +15,20 @@ from sweeper.config.names import study_name
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, study_text
 from sweeper.engine import orphans
-from sweeper.engine.registry import create
 from sweeper.errors import IdentityError, StudyError, SweeperError
-from sweeper.hardware import detect as hardware
 from sweeper.models import fitness
 from sweeper.models.cache import cache_dir
 from sweeper.models.read import facts_from_config
-from sweeper.models.resolve import described, facts_only, resolve
+from sweeper.models.resolve import described, resolve
 from sweeper.report.live import LiveView
 from sweeper.search.loop import StudyRun
 from sweeper.search.setup import StudySetup
-from sweeper.space.parse import parse_space
 from sweeper.tracking.journal import Journal
 from sweeper.tracking.lock import StudyLock
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 from sweeper.trial.progress import Listener, Note
+from sweeper.verbs.early import check_early
 from sweeper.verbs.finish import finish
 
 
@@ -58,12 +56,8 @@ def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
 
     The order is by cost: what can be refused at once is refused before a model is fetched.
     """
-    space = parse_space(cfg.space)
-    machine = hardware.resolve(cfg.hardware)
-    cache = cache_dir(cfg)
-    engine = create(cfg.engine, cache_dir=cache)
-    if not engine.predicted:
-        fitness.check_runnable(cfg.model, facts_only(cfg.model), machine, here=hardware.detect())
+    early = check_early(cfg)
+    engine, machine = early.engine, early.machine
     engine_facts = engine.facts()
     if engine.predicted:
         model = described(cfg.model)
@@ -71,12 +65,12 @@ def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
         fitness.check_engine_device(engine_facts.device, machine.kind)
         model = resolve(
             cfg.model,
-            cache,
+            cache_dir(cfg),
             progress=lambda text: listener(Note(text)),
             python=cfg.engine.python,
         )
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
-    return StudySetup(cfg, space, model, draft, machine, engine, engine_facts)
+    return StudySetup(cfg, early.space, model, draft, machine, engine, engine_facts)
 
 
 def _run_locked(setup: StudySetup, paths: StudyPaths, listener: Listener) -> int:

@@ -19,14 +19,19 @@ import sys
 
 from sweeper.config.compose import compose
 from sweeper.hardware.detect import detect
-from sweeper.verbs.running import run_study
+from sweeper.verbs.early import check_early
 
 
 def run(arguments: list[str]) -> int:
     """Compose the configuration from conf/ and the overrides, and run the study."""
     if "--cfg" in arguments:
         return _show([argument for argument in arguments if argument != "--cfg"])
-    return run_study(compose(arguments, device_kind=detect().kind))
+    cfg = compose(arguments, device_kind=detect().kind)
+    check_early(cfg)
+    # Only now: bad input is to be answered before everything a study needs has been imported.
+    from sweeper.verbs.running import run_study
+
+    return run_study(cfg)
 
 
 def _show(overrides: list[str]) -> int:

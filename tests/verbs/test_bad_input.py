@@ -44,7 +44,11 @@ def test_one_clear_message(sweeper: Run, arguments: list[str], word: str) -> Non
     assert done.stderr.count("remedy:") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["pareto", "--help"], ["model=qwen7"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["pareto", "--help"], ["model=qwen7"], ["model.path=/no/such"]],
+    ids=" ".join,
+)
 def test_answers_within_a_second(sweeper: Run, arguments: list[str]) -> None:
     """The best of three: other work on the machine is not the product's."""
     spent = []

@@ -1,0 +1,40 @@
+"""What can be refused at once: before a model is fetched, and before anything heavy is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sweeper.config.schema import SweeperConfig
+from sweeper.engine.protocol import Engine
+from sweeper.engine.registry import create
+from sweeper.hardware import detect as hardware
+from sweeper.hardware.facts import HardwareFacts
+from sweeper.models import fitness
+from sweeper.models.cache import cache_dir
+from sweeper.models.resolve import facts_only
+from sweeper.space.model import Space
+from sweeper.space.parse import parse_space
+
+
+@dataclass(frozen=True)
+class Early:
+    """What a configuration means on this machine, as far as looking costs nothing."""
+
+    space: Space
+    machine: HardwareFacts
+    engine: Engine
+
+
+def check_early(cfg: SweeperConfig) -> Early:
+    """Read the space and the machine, and refuse a model that cannot run here.
+
+    Raises:
+        UserError: names what is wrong and the ways on.
+    """
+    space = parse_space(cfg.space)
+    machine = hardware.resolve(cfg.hardware)
+    engine = create(cfg.engine, cache_dir=cache_dir(cfg))
+    facts = facts_only(cfg.model)
+    if not engine.predicted:
+        fitness.check_runnable(cfg.model, facts, machine, here=hardware.detect())
+    return Early(space, machine, engine)
