@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -79,4 +80,4 @@ class Diagnosis:
     cause: str
     remedy: str
     evidence: str = ""
-    learnt: Mapping[str, float | int | str] = field(default_factory=dict)
+    learnt: Mapping[str, Any] = field(default_factory=dict)

@@ -18,9 +18,14 @@ def point(
     tpot_p95_ms: float = 20.0,
     spread: float = 0.02,
     valid: bool = True,
+    load: dict[str, Any] | None = None,
     **metrics: float,
 ) -> Point:
-    """One operating point; every interval is ± `spread` around its value."""
+    """One operating point; every interval is ± `spread` around its value.
+
+    Args:
+        load: what was asked instead of a closed loop, see `open_load`.
+    """
     values = {
         "output_tokens_per_s": throughput,
         "output_tokens_per_s_per_gpu": throughput,
@@ -30,7 +35,7 @@ def point(
         **metrics,
     }
     return Point(
-        load={"kind": "closed", "concurrency": concurrency},
+        load={"kind": "closed", "concurrency": concurrency} if load is None else load,
         metrics=values,
         intervals={k: [v * (1 - spread), v * (1 + spread)] for k, v in values.items()},
         n=64,
@@ -38,6 +43,39 @@ def point(
         reasons=[] if valid else ["success rate 0.5 is below 0.99"],
         low_confidence=["e2e_p95_ms"],
     )
+
+
+def open_load(rate_per_s: float, **told: Any) -> dict[str, Any]:
+    """Random arrivals at a rate, as a point records them; `told` is what came of it."""
+    return {"kind": "open", "rate_per_s": rate_per_s, "arrivals": "poisson", **told}
+
+
+def open_study() -> list[TrialOutcome]:
+    """Baseline and one better deployment at request rates, driven in the order of a bisection."""
+    return [
+        outcome(
+            0,
+            points=[
+                point(load=open_load(1.0), throughput=50, e2e_p95_ms=400, achieved_concurrency=2.5),
+                point(load=open_load(4.0), throughput=120, e2e_p95_ms=900, achieved_concurrency=20),
+                point(load=open_load(2.0), throughput=90, e2e_p95_ms=600, achieved_concurrency=6),
+            ],
+        ),
+        outcome(
+            1,
+            deployment={"max_num_seqs": 64},
+            points=[
+                point(load=open_load(1.0), throughput=52, e2e_p95_ms=300, achieved_concurrency=2.2),
+                point(
+                    load=open_load(4.0, saturated=True),
+                    throughput=150,
+                    e2e_p95_ms=700,
+                    achieved_concurrency=25,
+                ),
+                point(load=open_load(2.0), throughput=99, e2e_p95_ms=450, achieved_concurrency=5),
+            ],
+        ),
+    ]
 
 
 def quality(agreement: float = 1.0, loglik_change_nats: float = 0.0) -> QualityScore:

@@ -6,19 +6,26 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 from urllib.parse import urlparse
 
+from sweeper.config.engine_checks import check_engine
+from sweeper.config.load_checks import ARRIVALS, LEVELS, check_load, has_limits
+from sweeper.config.load_checks import KINDS as LOAD_KINDS
 from sweeper.config.names import study_name_fault
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.suggest import did_you_mean
+from sweeper.config.workload_checks import DISTRIBUTIONS, KINDS, check_workload
 from sweeper.errors import ConfigError
 
 CHOICES = {
     "model.source": ("auto", "embedded", "local", "hub"),
     "hardware.kind": ("auto", "cuda", "cpu"),
-    "workload.kind": ("synthetic",),
+    "load.kind": LOAD_KINDS,
+    "load.levels": LEVELS,
+    "load.arrivals": ARRIVALS,
+    "workload.kind": KINDS,
+    "workload.length_distribution": DISTRIBUTIONS,
     "quality.kind": ("agreement", "none"),
     "objective.kind": ("frontier", "slo", "point", "metrics"),
     "sampler.kind": ("auto", "gp", "tpe", "random", "nsgaii", "qmc", "grid"),
@@ -28,10 +35,6 @@ CHOICES = {
 POSITIVE = (
     "engine.start_timeout_s",
     "engine.stop_timeout_s",
-    "load.request_timeout_s",
-    "load.level_timeout_s",
-    "load.requests_per_stream",
-    "load.min_requests",
     "quality.reference_tokens",
     "quality.max_prompts",
     "quality.max_loglik_drop_nats",
@@ -45,8 +48,6 @@ POSITIVE = (
     "hardware.bandwidth_gbs",
     "hardware.tflops_bf16",
     "hardware.price_per_hour",
-    "workload.input_tokens",
-    "workload.output_tokens",
     "select.slo.ttft_p95_ms",
     "select.slo.tpot_p95_ms",
     "select.slo.e2e_p95_ms",
@@ -56,7 +57,6 @@ POSITIVE = (
 NOT_NEGATIVE = (
     "sampler.seed",
     "workload.seed",
-    "load.warmup_requests_per_stream",
     "workload.temperature",
 )
 LATENCY = re.compile(r"(ttft|tpot|itl|e2e)_(p50|p90|p95|p99|mean)_ms")
@@ -67,7 +67,8 @@ THROUGHPUT = (
     "total_tokens_per_s",
     "requests_per_s",
 )
-EXAMPLES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", *THROUGHPUT, "quality")
+GOODPUT = ("goodput_share", "goodput_requests_per_s", "goodput_tokens_per_s")
+EXAMPLES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", *THROUGHPUT, *GOODPUT, "quality")
 URI_SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql", "databricks")
 
 
@@ -145,42 +146,8 @@ def _budget(cfg: SweeperConfig) -> None:
         )
 
 
-def _load(cfg: SweeperConfig) -> None:
-    ladder = cfg.load.concurrency
-    remedy = "give levels from low to high, for example load.concurrency=[1,4,8]"
-    if not ladder:
-        raise ConfigError("load.concurrency is empty: no load level to measure", remedy)
-    if any(level < 1 for level in ladder):
-        raise ConfigError(f"load.concurrency={ladder} has a level below 1", remedy)
-    if any(b <= a for a, b in pairwise(ladder)):
-        raise ConfigError(f"load.concurrency={ladder} is not strictly increasing", remedy)
-
-
-def _workload(cfg: SweeperConfig) -> None:
-    work = cfg.workload
-    if work.output_tokens < 2:
-        raise ConfigError(
-            f"workload.output_tokens={work.output_tokens}: time per output token needs two tokens",
-            "set workload.output_tokens=2 or more",
-        )
-    limit = cfg.space.fixed.get("max_model_len")
-    asked = work.input_tokens + work.output_tokens
-    if isinstance(limit, int) and asked > limit:
-        raise ConfigError(
-            f"a request of workload.input_tokens + workload.output_tokens = {asked} tokens does "
-            f"not fit into space.fixed.max_model_len={limit}",
-            f"set space.fixed.max_model_len={asked} or more, or shorten the workload",
-        )
-
-
 def _objective(cfg: SweeperConfig) -> None:
     objective = cfg.objective
-    level, ladder = objective.concurrency, cfg.load.concurrency
-    if level is not None and level not in ladder:
-        raise ConfigError(
-            f"objective.concurrency={level} is not a level of load.concurrency={ladder}",
-            f"choose one of {ladder}, or add {level} to load.concurrency",
-        )
     slo = cfg.select.slo
     if objective.kind == "slo" and not any((slo.ttft_p95_ms, slo.tpot_p95_ms, slo.e2e_p95_ms)):
         raise ConfigError(
@@ -209,6 +176,11 @@ def _objective_metrics(cfg: SweeperConfig) -> None:
         )
     for signed in objective.metrics:
         _signed_metric(signed)
+        if signed[1:] in GOODPUT and not has_limits(cfg.load.goodput):
+            raise ConfigError(
+                f"objective.metrics has {signed}, but no limit says which requests are good",
+                "set for example load.goodput.ttft_ms=500 load.goodput.tpot_ms=50",
+            )
         if signed[1:] == "quality" and cfg.quality.kind == "none":
             raise ConfigError(
                 f"objective.metrics has {signed}, but quality=none measures no quality",
@@ -273,8 +245,9 @@ CHECKS: tuple[Callable[[SweeperConfig], None], ...] = (
     _finite,
     _ranges,
     _budget,
-    _load,
-    _workload,
+    check_load,
+    check_workload,
+    check_engine,
     _objective,
     _hardware,
     _tracking,

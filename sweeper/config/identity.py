@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sweeper.config.schema import SweeperConfig
+from sweeper.config.server_address import plain_address
 
 ABSENT = "absent"
 _COSMETIC = {"name"}
@@ -17,7 +18,12 @@ _VOLATILE = {"free_memory_gib", "free_memory_bytes", "detected"}
 
 
 def study_identity(
-    cfg: SweeperConfig, *, model: dict[str, Any], engine: dict[str, Any], hardware: dict[str, Any]
+    cfg: SweeperConfig,
+    *,
+    model: dict[str, Any],
+    engine: dict[str, Any],
+    hardware: dict[str, Any],
+    workload_sha256: str | None = None,
 ) -> dict[str, Any]:
     """Everything that decides whether two trials may stand in one study.
 
@@ -34,6 +40,7 @@ def study_identity(
         hardware: the machine: kind, name, device_count, cpu_cores and driver, because a number
             is only comparable where these are the same; what varies from minute to minute is
             dropped.
+        workload_sha256: of the texts behind the workload; it stands for the path of their file.
 
     Returns:
         Nested mapping of plain JSON values.
@@ -53,10 +60,13 @@ def study_identity(
         },
         "objective": _without(asdict(cfg.objective), hidden),
         "slo": asdict(cfg.select.slo) if cfg.objective.kind == "slo" else {},
-        "workload": _without(asdict(cfg.workload), hidden),
+        "workload": {
+            **_without(asdict(cfg.workload), hidden | ({"path"} if workload_sha256 else set())),
+            "sha256": workload_sha256,
+        },
         "load": _without(asdict(cfg.load), hidden),
         "quality": _without(asdict(cfg.quality), hidden),
-        "engine": {**engine, "args": cfg.engine.args, "env": cfg.engine.env},
+        "engine": {**engine, "args": cfg.engine.args, "env": cfg.engine.env, **_address(cfg)},
         "engine_options": cfg.engine.options,
         "hardware": _without(hardware, _VOLATILE),
     }
@@ -84,6 +94,14 @@ def _differ(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> list
         elif before != after or (key in old) != (key in new):
             lines.append(f"{prefix}{key}: {_show(before)} → {_show(after)}")
     return lines
+
+
+def _address(cfg: SweeperConfig) -> dict[str, str]:
+    """Which server it is, for one that was not started here; empty otherwise."""
+    if cfg.engine.base_url is None:
+        return {}
+    named = {} if cfg.engine.served_model is None else {"served_model": cfg.engine.served_model}
+    return {"base_url": plain_address(cfg.engine.base_url), **named}
 
 
 def _show(value: Any) -> str:

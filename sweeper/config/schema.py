@@ -65,6 +65,13 @@ class EngineConfig:
     args: dict[str, Any] = field(default_factory=dict)
     """Engine flags for every launch, baseline included; underscores for hyphens."""
     env: dict[str, str] = field(default_factory=dict)
+    base_url: str | None = None
+    """openai: where the server that is not ours answers, without `/v1`."""
+    served_model: str | None = None
+    """openai: the name it knows the model by; None takes the only one it serves."""
+    api_key_env: str = "SWEEPER_API_KEY"
+    """openai: the environment variable that holds its key; none is sent where it is not set. A key
+    of another service is only sent if its variable is named here."""
     start_timeout_s: float | None = None
     """None scales with the model's size."""
     stop_timeout_s: float = 30.0
@@ -86,28 +93,111 @@ class SpaceConfig:
 
 @dataclass
 class WorkloadConfig:
-    """What each request asks for, in tokens."""
+    """What each request asks for. Lengths in tokens."""
 
     name: str = "synthetic"
     kind: str = "synthetic"
+    """synthetic | shared_prefix | conversation | file | standard | trace"""
     input_tokens: int = 512
+    """Length of a prompt; with a distribution its mean."""
     output_tokens: int = 128
+    """Length of an output; with a distribution its mean; for `file` that of a line without one."""
+    length_distribution: str = "fixed"
+    """fixed | uniform | normal | lognormal"""
+    input_spread: float = 0.0
+    """Over the mean: half the width (uniform) or the standard deviation (normal, lognormal)."""
+    output_spread: float = 0.0
+    input_tokens_max: int | None = None
+    """Longer prompts are drawn again; None allows four times the mean."""
+    output_tokens_max: int | None = None
+    prefix_tokens: int = 0
+    """shared_prefix: of `input_tokens`, how many are common to a group of requests."""
+    prefix_groups: int = 1
+    turns: int = 1
+    """conversation: requests of one user, each with all that was said before."""
+    think_time_s: float = 0.0
+    path: str | None = None
+    """file, trace: where it lies."""
+    format: str = "auto"
+    """file: auto | jsonl | sharegpt; trace: auto | azure_csv | mooncake_jsonl"""
+    max_requests: int | None = None
+    """file, trace: only the first so many."""
     seed: int = 1
     temperature: float = 0.0
+    """0 is greedy."""
+    top_p: float | None = None
+    top_k: int | None = None
+    sampling_seed: int | None = None
+    """Seed of the server's sampling; a request then leaves vLLM's fastest sampler."""
+    beam_width: int = 1
+    """Above 1: beam search, where the engine has it."""
     ignore_eos: bool = True
 
 
 @dataclass
+class GoodputConfig:
+    """Limits that a single request must keep to count as good, in milliseconds; None means none."""
+
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    e2e_ms: float | None = None
+    share: float = 0.99
+    """Share of requests that must keep them, for `levels: slo`."""
+
+
+@dataclass
 class LoadConfig:
-    """How hard the server is driven: a ladder of closed-loop levels on one launch."""
+    """How hard the server is driven: a ladder of load levels on one launch."""
 
     name: str = "closed"
+    kind: str = "closed"
+    """closed | open | ramp | replay | batch, see `sweeper.load.level`"""
+    levels: str = "given"
+    """given: those listed; found: doubling from the first until throughput stops growing;
+    slo: the highest rate that keeps the limits of `goodput`, by doubling and bisection"""
     concurrency: list[int] = field(default_factory=lambda: [1, 8, 32])
+    """closed, batch: the levels."""
+    rate_per_s: list[float] = field(default_factory=list)
+    """open: the levels, in requests a second; ramp: the rate at the end of each."""
+    start_rate_per_s: float = 0.1
+    """ramp: the rate at its beginning."""
+    arrivals: str = "poisson"
+    """constant | poisson | gamma"""
+    burstiness: float = 1.0
+    """gamma: shape of the times between arrivals; below 1 they come in bursts."""
+    time_scale: list[float] = field(default_factory=lambda: [1.0])
+    """replay: the levels; 2 sends a trace twice as fast as it was recorded."""
     requests_per_stream: int = 4
+    """closed, batch: requests of a level by its concurrency."""
     min_requests: int = 8
+    duration_s: float = 60.0
+    """open, ramp: a level sends what arrives in this time, `min_requests` at least."""
+    repeats: int = 1
+    """Times every level is driven, with prompts of its own each time; pooled into one point."""
+    max_levels: int = 12
+    """found, slo: launches end after so many levels."""
+    min_growth_share: float = 0.05
+    """found: throughput must grow by this much from one level to the next."""
+    rate_tolerance_share: float = 0.05
+    """slo: how near the highest good and the lowest bad rate must come."""
+    goodput: GoodputConfig = field(default_factory=GoodputConfig)
     warmup_requests_per_stream: int = 1
+    """Requests of one warm-up round, by stream."""
+    warmup_max_rounds: int = 1
+    """Rounds until two in a row take the same time; 1 does not look."""
+    warmup_tolerance_share: float = 0.1
+    gauges_every_s: float = 1.0
+    """How often the server's queue and KV cache are looked at; 0 never."""
     request_timeout_s: float = 300.0
     level_timeout_s: float = 1800.0
+
+
+@dataclass
+class RecordConfig:
+    """What of a measurement is kept beside its numbers."""
+
+    text: bool = False
+    """Prompts and outputs, in `trials/N/text.jsonl`. They may be private: off by default."""
 
 
 @dataclass
@@ -217,6 +307,7 @@ class SweeperConfig:
     space: SpaceConfig = field(default_factory=SpaceConfig)
     workload: WorkloadConfig = field(default_factory=WorkloadConfig)
     load: LoadConfig = field(default_factory=LoadConfig)
+    record: RecordConfig = field(default_factory=RecordConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     sampler: SamplerConfig = field(default_factory=SamplerConfig)

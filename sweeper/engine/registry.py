@@ -12,7 +12,10 @@ from sweeper.errors import ConfigError
 
 ENGINES = {
     "vllm": "sweeper.engine.vllm.engine:VllmEngine",
+    "transformers": "sweeper.engine.transformers.engine:TransformersEngine",
     "mock": "sweeper.engine.mock.engine:MockEngine",
+    "openai": "sweeper.engine.openai.engine:OpenAiEngine",
+    "vllm_offline": "sweeper.engine.vllm_offline.engine:VllmOfflineEngine",
 }
 
 

@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from sweeper.config.schema import EngineConfig
 from sweeper.engine import diagnosis
-from sweeper.engine.comparison import not_taken
+from sweeper.engine.comparison import Tolerance, ineffective, not_told
 from sweeper.engine.local_http import Endpoint
 from sweeper.engine.log_lines import last_line, lines, tail
 from sweeper.engine.ports import free_port
@@ -36,6 +36,9 @@ from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 PORT_ATTEMPTS = 3
 MAX_LOG_BYTES = 16_000_000
+MAX_MENTIONS = 12
+# Longer lines are the engine's list of all its settings.
+MAX_MENTION_CHARS = 600
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class ServedEngine(ABC):
     name: str
     kind = "served"
     predicted = False
+    needs_checkpoint = True
+    tolerated: Sequence[Tolerance] = ()
 
     def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
         self.cfg = cfg
@@ -91,6 +96,13 @@ class ServedEngine(ABC):
     @abstractmethod
     def effective_args(self, endpoint: Endpoint, log_text: str) -> dict[str, Any]:
         """Arguments read back from a running server."""
+
+    def echoed_args(self, log_text: str) -> dict[str, Any]:
+        """Arguments as the server understood its command line; no proof that they had an effect.
+
+        Pure. An engine that tells none has none.
+        """
+        return {}
 
     @abstractmethod
     def learnt(self, log_text: str) -> dict[str, float | int | str]:
@@ -123,7 +135,7 @@ class ServedEngine(ABC):
         endpoint = Endpoint(self.pick_port(), request.served_name, secrets.token_urlsafe(24))
         request.run_dir.mkdir(parents=True, exist_ok=True)
         command = self.command(request, endpoint)
-        _note_command(request.run_dir, command)
+        note_command(request.run_dir, command)
         group = ProcessGroup(
             command.argv,
             env={**inherited_environment(), **command.env},
@@ -151,9 +163,7 @@ class ServedEngine(ABC):
         group.members(thorough=True)
         log_text = read_log(group.log_path)
         effective = self.effective_args(endpoint, log_text)
-        learnt = dict(self.learnt(log_text))
-        if ignored := not_taken(command.flags, effective):
-            learnt["not_taken"] = "; ".join(f"{name}: {how}" for name, how in ignored.items())
+        known, learnt = self.in_effect(command, log_text, effective)
         return RunningServer(
             base_url=endpoint.base_url,
             served_name=endpoint.served_name,
@@ -161,12 +171,31 @@ class ServedEngine(ABC):
             pid=group.pid,
             ready_after_s=after_s,
             argv=command.argv,
-            effective_args=effective,
+            effective_args=known,
             learnt=learnt,
             is_alive=lambda: group.poll() is None,
             log_path=group.log_path,
             exit_code=group.poll,
         )
+
+    def in_effect(
+        self, command: Command, log_text: str, effective: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments that rule a started engine, and what was learnt from its log. Pure.
+
+        Args:
+            effective: what the engine itself tells of its arguments.
+
+        Raises:
+            LaunchFailure: a flag had no effect.
+        """
+        learnt: dict[str, Any] = dict(self.learnt(log_text))
+        if unknown := not_told(command.flags, effective):
+            learnt["not_told"] = unknown
+        known = _over(self.echoed_args(log_text), effective)
+        if ignored := ineffective(command.flags, known, tolerated=self.tolerated):
+            raise LaunchFailure(_without_effect(ignored, log_text))
+        return known, learnt
 
     def _failed(self, outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
         """Explain why a server did not become ready."""
@@ -202,6 +231,41 @@ def read_log(path: Path) -> str:
     return (head + rest).decode("utf-8", errors="replace")
 
 
+def _over(echoed: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
+    """What is in effect; where nothing tells, what the server understood."""
+    known = {**echoed, **effective}
+    for name, told in effective.items():
+        understood = echoed.get(name)
+        if isinstance(told, Mapping) and isinstance(understood, Mapping):
+            known[name] = {**understood, **told}
+    return known
+
+
+def _without_effect(ignored: Mapping[str, str], log_text: str) -> Diagnosis:
+    """Deployments that differ only in a flag without effect are one: the second has no number."""
+    causes = "; ".join(f"{name} had no effect: {how}" for name, how in ignored.items())
+    return Diagnosis(
+        Verdict.INFEASIBLE_CONFIG,
+        Phase.START,
+        causes,
+        f"take {', '.join(ignored)} out of the space or engine.args: this engine, with this model "
+        "on this platform, puts a value of its own in its place",
+        "\n".join(_mentions(ignored, log_text)) or tail(lines(log_text)),
+        {"rule": "flag_without_effect", "ineffective": dict(ignored)},
+    )
+
+
+def _mentions(names: Iterable[str], log_text: str) -> list[str]:
+    """Lines of the log that speak of a flag: among them stands why it was not followed."""
+    words = [word for name in names for word in (name, name.replace("_", "-"))]
+    found = [
+        line.text
+        for line in lines(log_text)
+        if len(line.text) <= MAX_MENTION_CHARS and any(word in line.text for word in words)
+    ]
+    return found[:MAX_MENTIONS]
+
+
 def _foreign(outcome: Readiness, log_text: str) -> Diagnosis:
     return Diagnosis(
         Verdict.INFRA,
@@ -228,7 +292,7 @@ def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis
     )
 
 
-def _note_command(run_dir: Path, command: Command) -> None:
+def note_command(run_dir: Path, command: Command) -> None:
     """Write `argv.json`, the launch as it was started, without secrets."""
     env = {k: "(hidden)" if is_secret(k) else v for k, v in sorted(command.env.items())}
     note = {"argv": list(command.argv), "env": env}

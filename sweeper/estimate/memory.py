@@ -135,8 +135,13 @@ def parameter_count(model: ModelFacts) -> int:
 
 
 def kv_bytes_per_token(model: ModelFacts, context: Context) -> float:
-    """KV cache of one token on one device, in bytes (kv heads are copied beyond their number)."""
+    """KV cache of one token on one device, in bytes (kv heads are copied beyond their number).
+
+    A compressed cache holds one vector a token and layer, the same on every device of a
+    tensor-parallel group.
+    """
     heads = max(1, math.ceil(model.num_kv_heads / max(1, context.tp)))
     layers = math.ceil(model.num_layers / max(1, context.pp))
     precision = context.text("kv_cache_dtype") or context.text("dtype") or model.dtype
-    return 2 * layers * heads * model.head_dim * BYTES.get(precision, 2.0)
+    values = model.latent_width or 2 * heads * model.head_dim
+    return layers * values * BYTES.get(precision, 2.0)

@@ -11,13 +11,29 @@ _HEAD = (
     "left GiB",
     "KV tokens",
     "verdict",
-    "decode ≤ tok/s",
-    "prefill ≤ tok/s",
 )
+_SPEED_HEAD = (
+    "quantization",
+    "tp",
+    "streams",
+    "TTFT ≥ ms",
+    "TPOT ≥ ms",
+    "prefill ≤ tok/s",
+    "decode ≤ tok/s",
+    "output ≤ tok/s",
+)
+_SPEED = (
+    ("ttft_floor_ms", ",.2f"),
+    ("tpot_floor_ms", ",.3f"),
+    ("prefill_tokens_per_s_ceiling", ",.0f"),
+    ("decode_tokens_per_s_ceiling", ",.0f"),
+    ("output_tokens_per_s_ceiling", ",.0f"),
+)
+_LEFT = {"quantization", "verdict"}
 
 
 def render(estimate: SpaceEstimate) -> str:
-    """The estimate for a terminal: infeasible part by rule, then memory and bounds a device."""
+    """The estimate for a terminal: infeasible part by rule, memory a device, speed of light."""
     lines = [_summary(estimate)]
     if estimate.baseline:
         lines.append("The engine's own defaults cannot run here: " + "; ".join(estimate.baseline))
@@ -26,7 +42,10 @@ def render(estimate: SpaceEstimate) -> str:
         lines.append(f"  {_percent(count, estimate.examined):>6}  {rule}: {cause}")
         lines.append(f"          remedy: {remedy}")
     if estimate.memory:
-        lines += ["", "Predicted, a device (before activations and graphs):", *_table(estimate)]
+        lines += ["", "Predicted, a device (before activations and graphs):"]
+        lines += _table(_HEAD, [_cells(row) for row in estimate.memory])
+        lines += ["", _speed_title(estimate)]
+        lines += _table(_SPEED_HEAD, [cells for row in estimate.memory for cells in _speed(row)])
     return "\n".join(lines)
 
 
@@ -41,14 +60,22 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "0.0 %"
 
 
-def _table(estimate: SpaceEstimate) -> list[str]:
-    rows = [_HEAD, *(_cells(row) for row in estimate.memory)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    return ["  " + "  ".join(_pad(row, widths)).rstrip() for row in rows]
+def _speed_title(estimate: SpaceEstimate) -> str:
+    source = "measured here" if estimate.peaks_source == "measured" else "of the data sheet"
+    return (
+        f"Speed of light, predicted from peaks {source}, for {estimate.input_tokens:,.0f} tokens "
+        f"in and {estimate.output_tokens:,.0f} out:"
+    )
 
 
-def _pad(row: tuple[str, ...], widths: list[int]) -> list[str]:
-    left = {0, 5}
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    rows = [head, *rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    left = {column for column, name in enumerate(head) if name in _LEFT}
+    return ["  " + "  ".join(_pad(row, widths, left)).rstrip() for row in rows]
+
+
+def _pad(row: tuple[str, ...], widths: list[int], left: set[int]) -> list[str]:
     return [
         cell.ljust(width) if column in left else cell.rjust(width)
         for column, (cell, width) in enumerate(zip(row, widths, strict=True))
@@ -63,10 +90,17 @@ def _cells(row: MemoryRow) -> tuple[str, ...]:
         f"{row.memory.margin_gib:.2f}",
         f"{row.memory.kv_tokens:,}",
         row.memory.verdict.replace("_", " "),
-        _bound(row.speed.decode_tokens_per_s),
-        _bound(row.speed.prefill_tokens_per_s),
     )
 
 
-def _bound(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.0f}"
+def _speed(row: MemoryRow) -> list[tuple[str, ...]]:
+    """A line a number of streams."""
+    return [
+        (
+            row.quantization,
+            str(row.tensor_parallel_size),
+            str(streams),
+            *(format(found[name], form) if name in found else "unknown" for name, form in _SPEED),
+        )
+        for streams, found in row.speed.items()
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 from sweeper.estimate.facts import EngineFactsLike
 from sweeper.estimate.memory import MemoryEstimate, memory_estimate
 from sweeper.estimate.rules import check
-from sweeper.estimate.speed import SpeedOfLight, speed_of_light
+from sweeper.estimate.speed import bounds
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 from sweeper.space.canonical import canonical, enumerate_canonical, size
@@ -19,6 +19,9 @@ from sweeper.space.model import Parameter, Raw, Space
 
 SAMPLE = 2000
 """Deployments looked at if the space is larger than this."""
+
+BATCHES = (1, 64)
+"""Streams whose speed of light is told: one user, and a busy server."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class MemoryRow:
     quantization: str
     tensor_parallel_size: int
     memory: MemoryEstimate
-    speed: SpeedOfLight
+    speed: dict[int, dict[str, float]]
+    """Streams in flight → `sweeper.estimate.speed.bounds`."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class SpaceEstimate:
         examples: rule → cause and remedy of one of them.
         baseline: causes why the engine's own defaults cannot run; then nothing can be compared.
         memory: one row a quantization and tensor-parallel size; empty without model facts.
+        input_tokens, output_tokens: lengths of the requests that the speed of light is told for.
+        peaks_source: where the hardware's peaks come from, ``datasheet`` or ``measured``.
     """
 
     size: int | None
@@ -54,6 +60,9 @@ class SpaceEstimate:
     examples: dict[str, tuple[str, str]]
     baseline: list[str]
     memory: list[MemoryRow] = field(default_factory=list)
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    peaks_source: str = "datasheet"
 
     @property
     def infeasible_share(self) -> float:
@@ -71,6 +80,8 @@ def estimate_space(
     required_tokens: int = 0,
     missing: frozenset[str] = frozenset(),
     seed: int = 1,
+    input_tokens: float = 1024,
+    output_tokens: float = 256,
 ) -> SpaceEstimate:
     """Check the whole space, or a random sample of a large one, against the rules. No IO."""
     facts: dict[str, Any] = {
@@ -92,7 +103,10 @@ def estimate_space(
         by_rule=by_rule,
         examples=examples,
         baseline=[violation.cause for violation in check(canonical(space, {}), **facts)],
-        memory=_memory(space, model, hardware) if model is not None else [],
+        memory=_memory(space, model, hardware, (input_tokens, output_tokens)) if model else [],
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        peaks_source=hardware.peaks_source,
     )
 
 
@@ -124,15 +138,27 @@ def _draw(parameter: Parameter, draw: random.Random) -> Any:
     return draw.uniform(float(parameter.low or 0), float(parameter.high or 0))
 
 
-def _memory(space: Space, model: ModelFacts, hardware: HardwareFacts) -> list[MemoryRow]:
+def _memory(
+    space: Space, model: ModelFacts, hardware: HardwareFacts, lengths: tuple[float, float]
+) -> list[MemoryRow]:
     rows = []
     for quantization in _values(space, "quantization", "none"):
         for tp in _values(space, "tensor_parallel_size", 1):
             asked = {"quantization": quantization, "tensor_parallel_size": tp}
             deployment = canonical(space, {k: v for k, v in asked.items() if k in space.names})
             estimate = memory_estimate(deployment, model, hardware)
-            bound = speed_of_light(deployment, model, hardware)
-            rows.append(MemoryRow(str(quantization), _degree(tp), estimate, bound))
+            speed = {
+                batch: bounds(
+                    deployment,
+                    model,
+                    hardware,
+                    batch=batch,
+                    input_tokens=lengths[0],
+                    output_tokens=lengths[1],
+                )
+                for batch in BATCHES
+            }
+            rows.append(MemoryRow(str(quantization), _degree(tp), estimate, speed))
     return rows
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sweeper.export.bundle import ExportInput, File, Files
+from sweeper.load.level import CLOSED, OPEN
 from sweeper.pareto.compare import interval_text
+from sweeper.pareto.recommendation import Recommendation
 
 _ROWS = (
     ("output_tokens_per_s", "Output tokens/s, whole system"),
@@ -36,7 +38,7 @@ def facts(source: ExportInput) -> dict[str, Any]:
         "served_name": source.served_name,
         "flags": source.public_flags,
         "env": source.public_env,
-        "admission_limit_streams": source.recommendation.concurrency,
+        **admission(source.recommendation),
         "recommendation": source.recommendation.to_dict(),
     }
 
@@ -84,20 +86,61 @@ def _start(source: ExportInput) -> str:
     return "\n".join(lines)
 
 
+def admission(chosen: Recommendation) -> dict[str, Any]:
+    """How much load the numbers stand for: plain data, only what the kind of load has.
+
+    ``admission_limit_streams`` of a closed loop; ``admission_limit_requests_per_s`` of a steady
+    rate, and ``concurrent_requests`` that were under way at it, on average. A ramp, a replay or a
+    batch holds no load steady, and has neither limit.
+    """
+    told: dict[str, Any] = {"load_level": chosen.level}
+    if chosen.load_kind == CLOSED:
+        told["admission_limit_streams"] = chosen.concurrency
+    elif chosen.load_kind == OPEN:
+        told["admission_limit_requests_per_s"] = chosen.rate_per_s
+    under_way = chosen.point.get("achieved_concurrency")
+    if chosen.load_kind != CLOSED and under_way is not None:
+        told["concurrent_requests"] = round(float(under_way), 2)
+    return told
+
+
 def _limit(source: ExportInput) -> str:
-    limit = source.recommendation.concurrency
-    return (
-        "## Load\n\n"
-        f"The numbers hold up to **{limit} concurrent streams** a server. Limit admission to that "
-        "(in the gateway, say) and add replicas beyond it."
-    )
+    told = admission(source.recommendation)
+    beyond = "Limit admission to that (in the gateway, say) and add replicas beyond it."
+    if (streams := told.get("admission_limit_streams")) is not None:
+        text = f"The numbers hold up to **{streams} concurrent streams** a server. {beyond}"
+    elif (rate := told.get("admission_limit_requests_per_s")) is not None:
+        text = f"The numbers hold up to **{rate:g} requests/s** a server{_arrivals(told)}. {beyond}"
+    else:
+        text = (
+            f"Measured with a **{told['load_level']}**{_under_way(told)}. It held no load steady, "
+            "so that no limit for admission follows from it: measure one with load=closed or "
+            "load=open."
+        )
+    if source.recommendation.point.get("saturated"):
+        text += (
+            "\n\n> **The server could not keep up with this load.** Its latencies grow for as long "
+            "as the load lasts: admit less."
+        )
+    return f"## Load\n\n{text}"
+
+
+def _arrivals(told: Mapping[str, Any]) -> str:
+    """The pattern of arrivals, from the level's name, and how many requests were under way."""
+    _, _, pattern = str(told["load_level"]).partition(" (")
+    return f" ({pattern.removesuffix(')')} arrivals{_under_way(told)})"
+
+
+def _under_way(told: Mapping[str, Any]) -> str:
+    requests = told.get("concurrent_requests")
+    return "" if requests is None else f", {requests:g} of them under way on average"
 
 
 def _measured(source: ExportInput) -> str:
     chosen = source.recommendation
     word = "Predicted" if chosen.predicted else "Measured"
     lines = [
-        f"## {word} at concurrency {chosen.concurrency} (n = {chosen.point['n']} requests)",
+        f"## {word} at {chosen.level} (n = {chosen.point['n']} requests)",
         "",
         "| Metric | This deployment | 95 % interval | Engine defaults, same load | Ratio |",
         "|---|---:|---:|---:|---:|",
@@ -111,7 +154,7 @@ def _measured(source: ExportInput) -> str:
 
 
 def _row(point: Mapping[str, Any], baseline: Mapping[str, Any], metric: str, label: str) -> str:
-    mark = " (few samples)" if metric in str(point.get("low_confidence", "")).split() else ""
+    mark = " (uncertain)" if metric in str(point.get("low_confidence", "")).split() else ""
     reference = baseline.get(metric)
     cells = [
         label + mark,

@@ -16,6 +16,15 @@ TARGETS: dict[str, str] = {
     "vllm": "sweeper.export.vllm_config:render",
 }
 
+# What was measured on one engine says nothing of how another would do with its flags, and a server
+# that somebody else started is not ours to deploy.
+DEPLOYABLE = frozenset({"vllm", "mock"})
+
+
+def is_deployable(engine: str) -> bool:
+    """Whether there are targets for what was measured on that engine."""
+    return engine in DEPLOYABLE
+
 
 def resolve(names: Sequence[str]) -> list[str]:
     """Target names, ``all`` spelled out, without repetition.

@@ -36,7 +36,7 @@ def config_text(source: ExportInput) -> str:
     """The YAML for ``--config``."""
     point = source.recommendation
     head = [
-        f"# {source.study}, trial {point.trial}, for {point.concurrency} concurrent streams.",
+        f"# {source.study}, trial {point.trial}, measured at {point.level}.",
         "# Start: ./start.sh, or `vllm serve --config vllm.yaml` (then set what start.sh exports).",
     ]
     body = yaml.safe_dump(

@@ -12,10 +12,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Peaks:
-    """Memory bandwidth in GB/s and dense bf16 TFLOP/s of one device."""
+    """What one device reaches at most.
+
+    Attributes:
+        bandwidth_gbs: memory bandwidth, GB/s.
+        tflops_bf16: dense bf16 TFLOP/s (fp16 on devices without bf16).
+        tflops_float32: TFLOP/s in float32, None where not known.
+        cache_mib: its on-chip caches together, which memory traffic may pass by; None if not known.
+        source: ``datasheet`` or ``measured``.
+    """
 
     bandwidth_gbs: float
     tflops_bf16: float
+    tflops_float32: float | None = None
+    cache_mib: float | None = None
+    source: str = "datasheet"
 
 
 # Looked for in the driver's name of the device, in this order: the particular before the general.

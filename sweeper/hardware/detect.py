@@ -8,7 +8,7 @@ from typing import Any
 from sweeper.config.schema import HardwareConfig
 from sweeper.errors import ConfigError
 from sweeper.hardware.datasheet import peaks_of
-from sweeper.hardware.facts import HardwareFacts
+from sweeper.hardware.facts import REMOTE, HardwareFacts
 from sweeper.hardware.host import Host, read_host
 from sweeper.hardware.nvidia import Driver, read_driver
 
@@ -47,16 +47,19 @@ def to_manifest(facts: HardwareFacts) -> dict[str, Any]:
         "kind": facts.kind,
         "name": facts.name,
         "device_count": facts.device_count,
-        "memory_gib": round(facts.memory_gib, 1),
+        "memory_gib": round(facts.memory_gib, 1) or None,
         "compute_capability": _listed(facts.compute_capability),
         "driver": facts.driver,
         "cuda": facts.cuda,
         "cpu_model": facts.cpu_model or None,
-        "cpu_cores": facts.cpu_cores,
+        "cpu_cores": None if facts.kind == REMOTE else facts.cpu_cores,
         "cpu_features": list(facts.cpu_features) or None,
         "host_memory_gib": round(facts.host_memory_gib, 1) or None,
         "bandwidth_gbs": facts.bandwidth_gbs,
         "tflops_bf16": facts.tflops_bf16,
+        "tflops_float32": facts.tflops_float32,
+        "cache_mib": facts.cache_mib,
+        "peaks_source": facts.peaks_source if facts.bandwidth_gbs else None,
         "detected": facts.detected,
     }
     return {key: value for key, value in entries.items() if value is not None}

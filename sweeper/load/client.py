@@ -1,63 +1,51 @@
 """A streaming client for ``POST /v1/completions`` that turns every end into a record.
 
-No prompt and no output text outlives the request that carries it.
+No prompt and no output text outlives the request that carries it, unless the caller asks to be
+given it (a conversation needs the answer for its next turn).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 from sweeper.load.address import ServerAddress
 from sweeper.load.http import describe, explain, open_session
-from sweeper.load.prompts import Prompt
 from sweeper.load.records import RequestOutcome, RequestRecord
 from sweeper.load.stream import StreamState
+from sweeper.load.wire import Wire
+from sweeper.load.workload.item import WorkItem
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """What every request of a level asks for beside its prompt.
+class Outgoing:
+    """One request, ready to be sent. Times are seconds from the level's start.
 
     Attributes:
-        output_tokens: tokens to write; exactly these if `ignore_eos`.
-        temperature: 0 is greedy.
-        ignore_eos: write on after an end-of-sequence token.
-        seed: sampling seed; None sends none. At a temperature above 0 a seed a request makes vLLM
-            leave its fast sampler, so it is not set by default.
+        index: number within the level.
+        item: what is asked.
+        body: encoded, see `sweeper.load.decoding.Decoding.body`.
+        epoch_s: `time.perf_counter` at the level's start.
+        scheduled_s: when it is due; None if it is due when it is sent.
+        keep_text: whether the output's text is wanted.
     """
 
-    output_tokens: int
-    temperature: float = 0.0
-    ignore_eos: bool = True
-    seed: int | None = None
+    index: int
+    item: WorkItem
+    body: bytes
+    epoch_s: float
+    scheduled_s: float | None = None
+    keep_text: bool = False
 
-    def body(self, model: str, prompt: Prompt) -> bytes:
-        """The request, encoded."""
-        fields: dict[str, Any] = {
-            "model": model,
-            "prompt": prompt,
-            "max_tokens": self.output_tokens,
-            "temperature": self.temperature,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if self.ignore_eos:
-            # min_tokens masks the end of sequence, ignore_eos writes on where a model stops by
-            # other means; special tokens are kept because a hidden one would be an empty chunk
-            # and delay the first content.
-            fields |= {
-                "ignore_eos": True,
-                "min_tokens": self.output_tokens,
-                "skip_special_tokens": False,
-            }
-        if self.seed is not None:
-            fields["seed"] = self.seed
-        return json.dumps(fields, separators=(",", ":")).encode()
+
+@dataclass(frozen=True)
+class Answer:
+    """The record of a request, and its output if that was wanted."""
+
+    record: RequestRecord
+    text: str | None = None
 
 
 @dataclass
@@ -88,41 +76,36 @@ class Client:
 
     async def __aenter__(self) -> Client:
         address = ServerAddress(self.base_url, self.model, self.api_key)
-        self._url = address.url("/v1/completions")
         self._stack = AsyncExitStack()
         self.session = await self._stack.enter_async_context(
             open_session(address, self.request_timeout_s)
         )
+        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        wire = Wire(address.url("/v1/completions"), headers)
+        self._wire = await self._stack.enter_async_context(wire)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def complete(self, index: int, body: bytes, epoch_s: float) -> RequestRecord:
+    async def complete(self, request: Outgoing) -> Answer:
         """Send one request and follow its stream to the end.
-
-        Args:
-            index: number within the level.
-            body: from `Decoding.body`.
-            epoch_s: `time.perf_counter` at the start of the level.
 
         Returns:
             A record, whatever happens; only a cancellation without `cut.reason` is raised.
         """
-        import aiohttp
-
-        state = StreamState()
+        state = StreamState(keep_text=request.keep_text)
         outcome: RequestOutcome | None = None
         error: str | None = None
         sent_s = time.perf_counter()
         try:
-            status, message = await self._follow(body, state)
+            status, message = await self._follow(request.body, state)
             if status != 200:
                 outcome, error = RequestOutcome.ERROR, f"HTTP {status}: {message}"
         except TimeoutError:
             outcome = RequestOutcome.TIMEOUT
             error = f"no end within {self.request_timeout_s:g} s"
-        except (aiohttp.ClientError, OSError) as failure:
+        except OSError as failure:
             outcome, error = RequestOutcome.ERROR, describe(failure)
         except asyncio.CancelledError:
             if self.cut.reason is None:
@@ -131,44 +114,35 @@ class Client:
         ended_s = time.perf_counter()
         if outcome is None or (state.done_s is not None and state.error is None):
             outcome, error = state.verdict()  # what comes after [DONE] is no matter of the request
-        return _record(
-            index,
-            state,
-            sent_s=sent_s,
-            ended_s=ended_s,
-            epoch_s=epoch_s,
-            outcome=outcome,
-            error=error,
+        record = _record(
+            request, state, sent_s=sent_s, ended_s=ended_s, outcome=outcome, error=error
         )
+        return Answer(record, state.text)
 
     async def _follow(self, body: bytes, state: StreamState) -> tuple[int, str]:
-        headers = {"Content-Type": "application/json"}
-        async with self.session.post(self._url, data=body, headers=headers) as response:
-            if response.status != 200:
-                return response.status, explain(await response.text())
-            async for piece in response.content.iter_any():
-                state.feed(piece, time.perf_counter())
-                if state.error is not None:
-                    break
-            state.close(time.perf_counter())
-            return 200, ""
+        async with asyncio.timeout(self.request_timeout_s):
+            status, text = await self._wire.post(body, state.feed)
+        if status != 200:
+            return status, explain(text.decode(errors="replace"))
+        state.close(time.perf_counter())
+        return 200, ""
 
 
 def _record(
-    index: int,
+    request: Outgoing,
     state: StreamState,
     *,
     sent_s: float,
     ended_s: float,
-    epoch_s: float,
     outcome: RequestOutcome,
     error: str | None,
 ) -> RequestRecord:
-    first = state.first_token_s
+    first, epoch_s, item = state.first_token_s, request.epoch_s, request.item
     finished_s = ended_s if state.done_s is None else state.done_s
+    due_s = request.scheduled_s
     return RequestRecord(
-        index=index,
-        scheduled_s=sent_s - epoch_s,
+        index=request.index,
+        scheduled_s=sent_s - epoch_s if due_s is None else due_s,
         sent_s=sent_s - epoch_s,
         first_token_s=None if first is None else first - epoch_s,
         finished_s=finished_s - epoch_s,
@@ -178,4 +152,7 @@ def _record(
         outcome=outcome,
         finish_reason=state.finish_reason,
         error=error,
+        input_tokens_asked=item.input_tokens,
+        output_tokens_asked=item.output_tokens,
+        turn=item.turn,
     )

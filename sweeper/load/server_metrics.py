@@ -20,6 +20,10 @@ SPEC_DRAFTS = "vllm:spec_decode_num_drafts_total"
 SPEC_DRAFT_TOKENS = "vllm:spec_decode_num_draft_tokens_total"
 SPEC_ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 REQUEST_SUCCESS = "vllm:request_success_total"
+RUNNING = "vllm:num_requests_running"
+WAITING = "vllm:num_requests_waiting"
+
+GAUGES = (KV_USAGE, RUNNING, WAITING)
 
 # Our name → the names it has had, newest first. Some versions offer an old name beside the new
 # one, so the first that is there is taken and never a sum over names.
@@ -44,6 +48,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     SPEC_DRAFT_TOKENS: (SPEC_DRAFT_TOKENS, "vllm:spec_decode_num_draft_tokens"),
     SPEC_ACCEPTED: (SPEC_ACCEPTED, "vllm:spec_decode_num_accepted_tokens"),
     REQUEST_SUCCESS: (REQUEST_SUCCESS, "vllm:request_success"),
+    RUNNING: (RUNNING,),
+    WAITING: (WAITING,),
 }
 _SCRAPE_TIMEOUT_S = 10.0
 
@@ -75,14 +81,50 @@ def parse(text: str) -> dict[str, float]:
 
 async def scrape(session: aiohttp.ClientSession, address: ServerAddress) -> dict[str, float]:
     """The counters now; empty if the server tells none, or does not answer in ten seconds."""
+    return parse(await _text(session, address))
+
+
+async def _text(session: aiohttp.ClientSession, address: ServerAddress) -> str:
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=_SCRAPE_TIMEOUT_S)
     try:
         async with session.get(address.url("/metrics"), timeout=timeout) as response:
-            return parse(await response.text()) if response.status == 200 else {}
+            return await response.text() if response.status == 200 else ""
     except (aiohttp.ClientError, OSError, UnicodeDecodeError):
-        return {}  # a measurement without the server's view is still one, only unchecked
+        return ""  # a measurement without the server's view is still one, only unchecked
+
+
+def parse_gauges(text: str) -> dict[str, float]:
+    """KV-cache share, running and waiting requests, as far as they are told.
+
+    Queues of several engines add up, the KV cache's share is the fullest one's. The text is
+    searched for the few names instead of being read whole: this happens while requests are timed.
+    """
+    values: dict[str, float] = {}
+    for ours in GAUGES:
+        numbers = next((found for name in _NAMES[ours] if (found := _values_of(text, name))), None)
+        if numbers:
+            values[ours] = max(numbers) if ours == KV_USAGE else sum(numbers)
+    return values
+
+
+def _values_of(text: str, name: str) -> list[float]:
+    numbers: list[float] = []
+    at = text.find(name)
+    while at >= 0:
+        end = text.find("\n", at)
+        line = text[at:] if end < 0 else text[at:end]
+        sample = _sample(line) if at == 0 or text[at - 1] == "\n" else None
+        if sample is not None and sample[0] == name:
+            numbers.append(sample[2])
+        at = text.find(name, at + len(name))
+    return numbers
+
+
+async def scrape_gauges(session: aiohttp.ClientSession, address: ServerAddress) -> dict[str, float]:
+    """The gauges now; empty if the server tells none, or does not answer in ten seconds."""
+    return parse_gauges(await _text(session, address))
 
 
 def _sample(line: str) -> tuple[str, str, float] | None:

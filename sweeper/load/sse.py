@@ -16,6 +16,8 @@ class SseParser:
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Data of the events that `piece` completes, oldest first."""
+        if not self._buffer and _is_one_plain_event(piece):  # nearly every piece
+            return [piece[6:-2]]
         buffer = self._buffer + piece
         held = b""
         if b"\r" in buffer:
@@ -31,6 +33,15 @@ class SseParser:
         buffer = self._buffer.replace(b"\r", b"\n")
         self._buffer = b""
         return [data for block in buffer.split(b"\n\n") if (data := _data_of(block)) is not None]
+
+
+def _is_one_plain_event(piece: bytes) -> bool:
+    return (
+        piece.startswith(b"data: ")
+        and piece.endswith(b"\n\n")
+        and piece.find(b"\n") == len(piece) - 2
+        and b"\r" not in piece
+    )
 
 
 def _data_of(block: bytes) -> bytes | None:

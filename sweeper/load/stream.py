@@ -33,10 +33,15 @@ class StreamState:
         finish_reason: the server's word, None before the finish.
         done_s: time at which ``[DONE]`` came, None before.
         error: one line if the stream itself reported a failure.
+
+    Args:
+        keep_text: also collect the output's text, which costs decoding every event.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_text: bool = False) -> None:
         self._parser = SseParser()
+        self._parts: list[str] | None = [] if keep_text else None
+        self._mould: tuple[bytes, bytes] | None = None
         self.first_token_s: float | None = None
         self.chunks = 0
         self.prompt_tokens: int | None = None
@@ -45,15 +50,25 @@ class StreamState:
         self.done_s: float | None = None
         self.error: str | None = None
 
-    def feed(self, piece: bytes, now_s: float) -> None:
-        """Take in what the network delivered at `now_s` (seconds, any monotonic clock)."""
+    def feed(self, piece: bytes, now_s: float) -> bool:
+        """Take in what the network delivered at `now_s` (seconds, any monotonic clock).
+
+        Returns:
+            False once the stream has reported a failure: what follows is not worth reading.
+        """
         for data in self._parser.feed(piece):
             self._event(data, now_s)
+        return self.error is None
 
     def close(self, now_s: float) -> None:
         """The connection has ended in good order."""
         for data in self._parser.close():
             self._event(data, now_s)
+
+    @property
+    def text(self) -> str | None:
+        """The output so far, None unless it was asked to be kept."""
+        return None if self._parts is None else "".join(self._parts)
 
     def verdict(self) -> tuple[RequestOutcome, str | None]:
         """How the response ended, judged after `close`; second is the error line, None if OK."""
@@ -78,8 +93,11 @@ class StreamState:
             return
         if data == _DONE:
             self.done_s = now_s
-        elif self.first_token_s is not None and _is_plain_text_chunk(data):
+        elif self._mould is not None and _fits(self._mould, data):
             self.chunks += 1
+        elif self.first_token_s is not None and self._parts is None and _is_plain_text_chunk(data):
+            self.chunks += 1
+            self._mould = self._mould or _mould_of(data)
         else:
             self._decode(data, now_s)
 
@@ -104,6 +122,8 @@ class StreamState:
                 continue
             if _has_content(choice):
                 self.chunks += 1
+                if self._parts is not None:
+                    self._parts.append(_text_of(choice))
                 if self.first_token_s is None:
                     self.first_token_s = now_s
             if choice.get("finish_reason") is not None:
@@ -148,6 +168,13 @@ def _has_content(choice: dict[str, Any]) -> bool:
     return any(delta.get(key) for key in _DELTA_TEXT) or _has_tool_call(delta)
 
 
+def _text_of(choice: dict[str, Any]) -> str:
+    """What the user sees of a piece of content: reasoning and tool calls are not part of it."""
+    delta = choice.get("delta")
+    text = choice.get("text") or (delta.get("content") if isinstance(delta, dict) else "")
+    return text if isinstance(text, str) else ""
+
+
 def _has_tool_call(delta: dict[str, Any]) -> bool:
     return bool(delta.get("tool_calls")) or bool(delta.get("function_call"))
 
@@ -167,3 +194,24 @@ def _is_plain_text_chunk(data: bytes) -> bool:
         and b'"error":' not in data
         and data.endswith(b"}")
     )
+
+
+def _mould_of(data: bytes) -> tuple[bytes, bytes] | None:
+    """What stands before and after the text of a plain chunk; None if its end is not plain.
+
+    All chunks of a response are the same but for their text.
+    """
+    before, mark, rest = data.partition(b'"text":"')
+    text, quote, after = rest.partition(b'"')
+    if text.endswith(b"\\") or b'"text":' in after:
+        return None
+    return before + mark, quote + after
+
+
+def _fits(mould: tuple[bytes, bytes], data: bytes) -> bool:
+    """True if `data` is the chunk of the mould with another text, which is not empty."""
+    before, after = mould
+    if not (data.startswith(before) and data.endswith(after)):
+        return False
+    text = data[len(before) : -len(after)]
+    return bool(text) and b'"' not in text and not text.endswith(b"\\")

@@ -1,1 +1,1 @@
-"""Request records to summaries: percentiles, intervals, windows, validity gates. Pure."""
+"""Request records → summaries with intervals, the server's own figures, and validity. Pure."""

@@ -24,7 +24,12 @@ class ModelFacts:
         num_experts: experts of a mixture-of-experts model, 0 for a dense one.
         quantization_method: ``quantization_config.quant_method`` of the checkpoint, or None.
         quantization_group_size: its group size, or None.
-        parameters: number of weights, estimated from the shape (dense transformers).
+        parameters: number of weights, estimated from the shape.
+        experts_per_token: routed experts a token is sent to, 0 for a dense model or if not known.
+        expert_parameters: weights of all routed experts of all layers, 0 as above.
+        full_attention: False if some layer looks back over a window only, or keeps a state instead.
+        latent_width: values a layer caches for a token where keys and values are compressed into
+            one vector (multi-head latent attention), else 0.
     """
 
     architecture: str
@@ -42,3 +47,7 @@ class ModelFacts:
     quantization_method: str | None = None
     quantization_group_size: int | None = None
     parameters: int = 0
+    experts_per_token: int = 0
+    expert_parameters: int = 0
+    full_attention: bool = True
+    latent_width: int = 0

@@ -29,6 +29,12 @@ _ALIASES: dict[str, tuple[str, ...]] = {
         "seq_length",
     ),
     "num_experts": ("num_experts", "num_local_experts", "n_routed_experts"),
+    "experts_per_token": (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_topk",
+    ),
     "dtype": ("dtype", "torch_dtype"),
     "group_size": ("group_size", "q_group_size"),
 }
@@ -50,6 +56,17 @@ _TIED = {"gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "starcoder2", "cohere"
 _TIED |= {"gemma", "gemma2", "gemma3", "gemma3_text"}
 # Families with a bias on query, key and value that config.json does not mention.
 _QKV_BIAS = {"qwen2", "qwen2_moe", "gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "phi"}
+
+# Fields of layers that keep a state, choose what they look at, or look back in chunks.
+_OTHER_ATTENTION = (
+    "linear_num_value_heads",
+    "mamba_d_state",
+    "mamba_num_heads",
+    "state_size",
+    "hybrid_override_pattern",
+    "attention_chunk_size",
+    "index_topk",
+)
 
 # A model that does not name its precision is loaded in 16 bit by serving engines.
 _DEFAULT_DTYPE = "bfloat16"
@@ -103,6 +120,9 @@ def facts_from_config(config: Mapping[str, Any]) -> ModelFacts:
         num_experts=_count(fields, "num_experts", default=0),
         quantization_method=method,
         quantization_group_size=group_size,
+        experts_per_token=_count(fields, "experts_per_token", default=0),
+        full_attention=_looks_back_fully(fields),
+        latent_width=_latent_width(fields),
     )
     return _with_parameters(shape, fields)
 
@@ -194,11 +214,37 @@ def _with_parameters(shape: ModelFacts, fields: Mapping[str, Any]) -> ModelFacts
     embeddings = shape.vocab_size * shape.hidden_size * (1 if shape.tie_word_embeddings else 2)
     if fields.get("model_type") in {"gpt2", "opt"}:  # learned positions
         embeddings += shape.max_position_embeddings * shape.hidden_size
-    block = _attention(shape, fields) + _feed_forward(shape, fields) + 2 * shape.hidden_size
-    return replace(shape, parameters=embeddings + shape.num_layers * block + shape.hidden_size)
+    sparse = _expert_layers(shape, fields)
+    feed_forward = sparse * _expert_block(shape, fields)
+    feed_forward += (shape.num_layers - sparse) * _dense_block(shape, fields)
+    block = _attention(shape, fields) + 2 * shape.hidden_size
+    total = embeddings + shape.num_layers * block + feed_forward + shape.hidden_size
+    routed = sparse * shape.num_experts * _expert(shape, fields)
+    known = bool(shape.experts_per_token)
+    return replace(shape, parameters=total, expert_parameters=routed if known else 0)
+
+
+def _looks_back_fully(fields: Mapping[str, Any]) -> bool:
+    """False if a layer does not attend to all that is before it, or may not."""
+    kinds = fields.get("layer_types")
+    if isinstance(kinds, list) and kinds:
+        return all(kind == "full_attention" for kind in kinds)
+    if any(fields.get(name) for name in _OTHER_ATTENTION):
+        return False
+    window, longest = fields.get("sliding_window"), _first(fields, "max_position_embeddings")
+    if not isinstance(window, int) or fields.get("use_sliding_window") is False:
+        return True
+    return isinstance(longest, int) and window >= longest
+
+
+def _latent_width(fields: Mapping[str, Any]) -> int:
+    rank = _count(fields, "kv_lora_rank", default=0)
+    return rank + _count(fields, "qk_rope_head_dim", default=0) if rank else 0
 
 
 def _attention(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
+    if shape.latent_width:
+        return _latent_attention(shape, fields)
     query_width = shape.num_heads * shape.head_dim
     kv_width = shape.num_kv_heads * shape.head_dim
     weights = shape.hidden_size * (2 * query_width + 2 * kv_width)
@@ -206,12 +252,48 @@ def _attention(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
     return weights + (query_width + 2 * kv_width if biased else 0)
 
 
-def _feed_forward(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
-    matrices = 2 if fields.get("model_type") in _UNGATED else 3
+def _latent_attention(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
+    """Queries, keys and values by way of narrow vectors (DeepSeek-V2, arXiv 2405.04434)."""
+    rank = _count(fields, "kv_lora_rank")
+    plain = _count(fields, "qk_nope_head_dim", default=shape.head_dim)
+    query = plain + shape.latent_width - rank
+    value = _count(fields, "v_head_dim", default=plain)
+    narrow = _count(fields, "q_lora_rank", default=0)
+    queries = shape.num_heads * query
+    weights = narrow * (shape.hidden_size + queries) if narrow else shape.hidden_size * queries
+    weights += shape.hidden_size * shape.latent_width
+    weights += rank * shape.num_heads * (plain + value)
+    return weights + shape.num_heads * value * shape.hidden_size
+
+
+def _expert_layers(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
+    """Layers whose feed-forward is made of experts."""
     if shape.num_experts == 0:
-        return matrices * shape.hidden_size * shape.intermediate_size
+        return 0
+    first = _count(fields, "first_k_dense_replace", default=0)
+    step = _count(fields, "decoder_sparse_step", default=1)
+    dense = fields.get("mlp_only_layers") or ()
+    layers = range(first, shape.num_layers)
+    return sum(1 for layer in layers if (layer + 1) % step == 0 and layer not in dense)
+
+
+def _matrices(fields: Mapping[str, Any]) -> int:
+    return 2 if fields.get("model_type") in _UNGATED else 3
+
+
+def _dense_block(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
+    return _matrices(fields) * shape.hidden_size * shape.intermediate_size
+
+
+def _expert(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
+    width = _count(fields, "moe_intermediate_size", default=shape.intermediate_size)
+    return _matrices(fields) * shape.hidden_size * width
+
+
+def _expert_block(shape: ModelFacts, fields: Mapping[str, Any]) -> int:
     width = _count(fields, "moe_intermediate_size", default=shape.intermediate_size)
     shared = _count(fields, "n_shared_experts", default=0) * width
     shared += _count(fields, "shared_expert_intermediate_size", default=0)
     router = shape.hidden_size * shape.num_experts
-    return matrices * shape.hidden_size * (shape.num_experts * width + shared) + router
+    routed = shape.num_experts * _expert(shape, fields)
+    return routed + _matrices(fields) * shape.hidden_size * shared + router

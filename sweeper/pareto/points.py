@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sweeper.quality.floor import settled
+from sweeper.trial.ladder import rungs
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ FIXED_COLUMNS = (
     "kind",
     "deployment_hash",
     "verdict",
+    "level",
+    "load_kind",
+    "rung",
     "concurrency",
+    "rate_per_s",
+    "saturated",
     "valid",
     "n",
     "predicted",
@@ -31,12 +37,17 @@ FIXED_COLUMNS = (
 
 
 def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
-    """Table of all operating points, in the order of trial and concurrency.
+    """Table of all operating points, in the order of trial and rung of the ladder.
+
+    A row is known by ``trial`` and ``level``, the level's name; ``concurrency`` and ``rate_per_s``
+    are what was asked, None where the kind of load has none; ``rung`` counts from the easiest;
+    ``saturated`` says that requests came faster than they were served.
 
     Columns: `FIXED_COLUMNS` (``quality_settled`` is the agreement to rank by: the baseline's own
     where the two cannot be told apart); one a metric (units in its name); ``<metric>.low`` and
-    ``<metric>.high``, its 95 % interval; ``low_confidence``, names joined by a space; and
-    ``param.<name>``, the deployment's own words, absent where the engine's default rules.
+    ``<metric>.high``, its 95 % interval; ``predicted.<figure>``, what arithmetic says of the
+    point; ``low_confidence``, names joined by a space; and ``param.<name>``, the deployment's own
+    words, absent where the engine's default rules.
     A retried trial appears with its last attempt only. What was not measured is NaN.
 
     Args:
@@ -49,13 +60,21 @@ def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
 
     latest = latest_attempts(outcomes)
     own = next((o.quality for o in latest if o.kind == "baseline"), None)
-    rows = [_row(o, p, own) for o in latest for p in o.points]
+    rows = [
+        _row(o, p, own) | {"rung": rung}
+        for o in latest
+        for p, rung in zip(o.points, rungs(o.points), strict=True)
+    ]
     if not rows:
         return pd.DataFrame(columns=list(FIXED_COLUMNS))
     frame = pd.DataFrame(rows)
+    for asked in ("concurrency", "rate_per_s"):
+        if frame[asked].isna().any():
+            # As numbers, those that are there would turn into fractions: 8 streams into 8.0.
+            frame[asked] = pd.Series([row[asked] for row in rows], dtype=object)
     order = sorted(c for c in frame.columns if c not in FIXED_COLUMNS)
     frame = frame[[*FIXED_COLUMNS, *order]]
-    return frame.sort_values(["trial", "concurrency"], kind="stable", ignore_index=True)
+    return frame.sort_values(["trial", "rung"], kind="stable", ignore_index=True)
 
 
 def latest_attempts(outcomes: Iterable[TrialOutcome]) -> list[TrialOutcome]:
@@ -91,7 +110,11 @@ def _row(outcome: TrialOutcome, point: Point, baseline: QualityScore | None) -> 
         "kind": outcome.kind,
         "deployment_hash": outcome.deployment_hash,
         "verdict": str(outcome.verdict),
+        "level": point.level,
+        "load_kind": point.load["kind"],
         "concurrency": point.concurrency,
+        "rate_per_s": point.rate_per_s,
+        "saturated": bool(point.load.get("saturated", False)),
         "valid": point.valid,
         "n": point.n,
         "predicted": is_predicted(outcome),
@@ -106,6 +129,8 @@ def _row(outcome: TrialOutcome, point: Point, baseline: QualityScore | None) -> 
         row.setdefault(name, value)
     for name, (low, high) in point.intervals.items():
         row[f"{name}.low"], row[f"{name}.high"] = low, high
+    for name, value in point.predicted.items():
+        row[f"predicted.{name}"] = value
     for name, value in outcome.deployment.items():
         row[f"param.{name}"] = value
     return row

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sweeper.metrics.percentiles import is_low_confidence
 from sweeper.pareto.compare import Gain, interval_text
 
 Row = Mapping[str, Any]
@@ -18,7 +19,7 @@ class Recommendation:
     """An operating point, and what can honestly be said of it.
 
     Attributes:
-        point: the row (see `row_dict`): trial, concurrency, deployment, metrics, intervals.
+        point: the row (see `row_dict`): trial, level, deployment, metrics, intervals.
         reason: why this one, in sentences.
         headline: the verdict in one sentence.
         keeps_slo: True if every promise is kept (or none was made). If False, `point` is the
@@ -26,9 +27,9 @@ class Recommendation:
         confirmed: True only if the deployment was measured again by a confirmation trial.
         is_baseline: True if the engine's defaults are recommended.
         slo: limit → value, those that were set.
-        baseline: the engine's defaults at the same concurrency, None without a valid point.
+        baseline: the engine's defaults at the same load level, None without a valid point.
         baseline_best: the engine's defaults at their own best load under the same rule.
-        ratios: metric → point / baseline at the same concurrency.
+        ratios: metric → point / baseline at the same load level.
         ratios_best: metric → point / baseline at its own best load.
         gain: throughput against `baseline_best` under an SLO, else against `baseline`.
         alternatives: other points of the front worth a look, each with a ``why``.
@@ -58,9 +59,26 @@ class Recommendation:
         return int(self.point["trial"])
 
     @property
-    def concurrency(self) -> int:
-        """Streams up to which the numbers hold."""
-        return int(self.point["concurrency"])
+    def level(self) -> str:
+        """Name of the load level at which the numbers hold."""
+        return str(self.point["level"])
+
+    @property
+    def load_kind(self) -> str:
+        """closed | open | ramp | replay | batch, see `sweeper.load.level`."""
+        return str(self.point["load_kind"])
+
+    @property
+    def concurrency(self) -> int | None:
+        """Streams asked for, None where requests arrived by the clock."""
+        asked = self.point.get("concurrency")
+        return None if asked is None else int(asked)
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Requests a second offered, None in a closed loop."""
+        asked = self.point.get("rate_per_s")
+        return None if asked is None else float(asked)
 
     @property
     def deployment(self) -> dict[str, Any]:
@@ -82,7 +100,7 @@ def headline(
     slo: bool,
 ) -> str:
     """The verdict in one sentence."""
-    where = f"Trial {point['trial']} at concurrency {point['concurrency']}"
+    where = f"Trial {point['trial']} at {point['level']}"
     if missed:
         return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed)}."
     if is_baseline:
@@ -159,13 +177,27 @@ def quality_sentence(point: Row, baseline: Row | None) -> str:
 def confidence_sentence(point: Row, latency: str, confirmed: bool) -> str:
     """What weakens the numbers."""
     parts = []
+    if point.get("saturated"):
+        parts.append(
+            "Requests came faster than they were served: the latencies grow for as long as this "
+            "load lasts."
+        )
     if latency in str(point.get("low_confidence", "")).split():
-        parts.append(f"{latency} rests on few requests (n={point['n']}).")
+        parts.append(f"{latency} {doubt(point)}.")
     if point.get("predicted"):
         parts.append("These numbers are predicted, not measured.")
     elif not confirmed:
         parts.append("Not confirmed: it was measured once.")
     return " ".join(parts)
+
+
+def doubt(point: Row) -> str:
+    """Why a figure that is marked as uncertain is so."""
+    if is_low_confidence(int(point["n"]), 95):
+        return f"rests on few requests (n={point['n']})"
+    if point.get("saturated"):
+        return "depends on how long one measures"
+    return "was measured before the server had settled"
 
 
 def miss_text(missed: Missed) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.config.schema import SelectConfig
 from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.pareto.compare import gain, ratios
-from sweeper.pareto.front import knee, non_dominated
+from sweeper.pareto.front import non_dominated
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import (
-    Missed,
     Recommendation,
     asked_sentence,
     confidence_sentence,
@@ -25,6 +23,7 @@ from sweeper.pareto.recommendation import (
     rule_sentence,
     tie_sentence,
 )
+from sweeper.pareto.rule import Row, Rule, lasting, limits, misses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,12 +39,6 @@ SHOWN_METRICS = (
     "quality",
 )
 _PREFERENCES = ("throughput", "latency", "quality")
-# Spans below which the knee does not tell points apart: 5 % in throughput and latency, and a tenth
-# of the reference's tokens in quality.
-_KNEE_MIN_SPANS = (0.05, 0.05, 0.1)
-_UNMEASURED = float("inf")
-
-Row = dict[str, Any]
 
 
 def selectable(frame: pd.DataFrame) -> pd.DataFrame:
@@ -92,8 +85,9 @@ def recommend(
 
     With promises (`select_cfg.slo`): of the points that keep them all, the one preferred by
     `select_cfg.prefer`; if none does, the nearest miss, marked as such. Without: the knee of the
-    front. If the engine's defaults do as well within the measurement's intervals, they are chosen
-    instead: the simpler deployment wins a tie.
+    front. A point whose load the server could not bear is chosen only if there is no other. If
+    the engine's defaults do as well within the measurement's intervals, they are chosen instead:
+    the simpler deployment wins a tie.
 
     Args:
         frame: of `points_frame`, with a unique row index.
@@ -115,74 +109,8 @@ def recommend(
     rows = [row for row in rows if throughput_metric in row and latency_metric in row]
     if not rows:
         raise _nothing_feasible(frame, throughput_metric, latency_metric)
-    rule = _Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
+    rule = Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
     return _choose(rows, rule, frame, only_trial)
-
-
-def limits(slo: SloConfig) -> dict[str, float]:
-    """The promises that were made: name → value."""
-    return {name: float(value) for name, value in vars(slo).items() if value is not None}
-
-
-def misses(row: Mapping[str, Any], slo: Mapping[str, float]) -> Missed:
-    """Broken promises of a point. A promise whose metric was not measured is broken."""
-    broken: Missed = {}
-    for name, limit in slo.items():
-        is_floor = name == "min_quality"
-        value = row.get("quality" if is_floor else name)
-        if value is None:
-            broken[name] = None
-        elif is_floor and value < limit:
-            broken[name] = limit / value if value > 0 else None
-        elif not is_floor and value > limit:
-            broken[name] = value / limit
-    return broken
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """How points are ranked. Applied to all of them, and to the baseline's alone."""
-
-    slo: Mapping[str, float]
-    prefer: str
-    throughput: str
-    latency: str
-
-    def best(self, rows: Sequence[Row]) -> Row | None:
-        """The best of the rows that keep the promises, None if none does."""
-        keeping = [row for row in rows if not misses(row, self.slo)]
-        if not keeping:
-            return None
-        return max(keeping, key=self._rank) if self.slo else self._knee(keeping)
-
-    def nearest(self, rows: Sequence[Row]) -> Row:
-        """The row whose worst broken promise is broken least."""
-
-        def distance(row: Row) -> tuple[float, float]:
-            far = [_UNMEASURED if f is None else f for f in misses(row, self.slo).values()]
-            return max(far), -row[self.throughput]
-
-        return min(rows, key=distance)
-
-    def _rank(self, row: Row) -> tuple[float, ...]:
-        throughput, latency = row[self.throughput], -row[self.latency]
-        quality = row.get("quality_settled", 0.0)
-        return {
-            "throughput": (throughput, latency, quality),
-            "latency": (latency, throughput, quality),
-            "quality": (quality, throughput, latency),
-        }[self.prefer]
-
-    def _knee(self, rows: Sequence[Row]) -> Row | None:
-        with_quality = all("quality_settled" in row for row in rows)
-        columns = [self.throughput, self.latency, *(["quality_settled"] if with_quality else [])]
-        found = knee(
-            [[row[column] for column in columns] for row in rows],
-            [1, -1, 1][: len(columns)],
-            log_axes=[True, True, False][: len(columns)],
-            min_spans=_KNEE_MIN_SPANS[: len(columns)],
-        )
-        return None if found is None else rows[found]
 
 
 def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialError:
@@ -196,7 +124,7 @@ def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialErro
 
 
 def _choose(
-    rows: list[Row], rule: _Rule, frame: pd.DataFrame, only_trial: int | None
+    rows: list[Row], rule: Rule, frame: pd.DataFrame, only_trial: int | None
 ) -> Recommendation:
     baseline_rows = [row for row in rows if row["kind"] == "baseline"]
     if only_trial is not None:
@@ -206,18 +134,20 @@ def _choose(
                 f"trial {only_trial} has no valid operating point",
                 "see its verdict with `python -m sweeper status study=NAME`",
             )
+        own = lasting(own)
         chosen = rule.best(own) or rule.nearest(own)
         return _describe(chosen, baseline_rows, rule, frame, asked_sentence(chosen))
-    best = rule.best(rows)
+    candidates = lasting(rows)
+    best = rule.best(candidates)
     if best is None:
-        return _describe(rule.nearest(rows), baseline_rows, rule, frame, "")
-    rival = rule.best(baseline_rows) if rule.slo else _at(baseline_rows, best["concurrency"])
+        return _describe(rule.nearest(candidates), baseline_rows, rule, frame, "")
+    rival = rule.best(lasting(baseline_rows)) if rule.slo else _at(baseline_rows, best["level"])
     tie = _tie(best, rival, rule)
     chosen = rival if tie and rival is not None else best
     return _describe(chosen, baseline_rows, rule, frame, tie)
 
 
-def _tie(best: Row, rival: Row | None, rule: _Rule) -> str:
+def _tie(best: Row, rival: Row | None, rule: Rule) -> str:
     """Why the baseline is as good as `best`; empty if it is not."""
     if rival is None or best["deployment_hash"] == rival["deployment_hash"]:
         return ""
@@ -229,10 +159,10 @@ def _tie(best: Row, rival: Row | None, rule: _Rule) -> str:
 
 
 def _describe(
-    point: Row, baseline_rows: list[Row], rule: _Rule, frame: pd.DataFrame, tie: str
+    point: Row, baseline_rows: list[Row], rule: Rule, frame: pd.DataFrame, tie: str
 ) -> Recommendation:
     missed = misses(point, rule.slo)
-    same, own_best = _at(baseline_rows, point["concurrency"]), rule.best(baseline_rows)
+    same, own_best = _at(baseline_rows, point["level"]), rule.best(lasting(baseline_rows))
     is_baseline = point["deployment_hash"] in {row["deployment_hash"] for row in baseline_rows}
     reference = own_best if rule.slo and not missed else same
     versus = None
@@ -272,25 +202,25 @@ def _describe(
     )
 
 
-def _alternatives(frame: pd.DataFrame, point: Row, rule: _Rule) -> list[Row]:
+def _alternatives(frame: pd.DataFrame, point: Row, rule: Rule) -> list[Row]:
     """Ends of the front: highest throughput, lowest latency, best quality."""
     mask = front_mask(frame, rule.throughput, rule.latency)
     front = [row_dict(row) for row in frame[mask].to_dict("records")]
     wanted = [("highest throughput", rule.throughput, 1), ("lowest latency", rule.latency, -1)]
     if len({row.get("quality_settled") for row in front}) > 1:
         wanted.append(("best quality", "quality_settled", 1))
-    found: dict[tuple[int, int], Row] = {}
+    found: dict[tuple[int, str], Row] = {}
     for why, metric, sign in wanted if front else []:
         row = max(front, key=lambda r: (sign * r.get(metric, 0.0), r[rule.throughput]))
-        key = (row["trial"], row["concurrency"])
-        if key != (point["trial"], point["concurrency"]):
+        key = (row["trial"], row["level"])
+        if key != (point["trial"], point["level"]):
             known = found.setdefault(key, {**row, "why": ""})
             known["why"] = f"{known['why']}, {why}".strip(", ")
     return list(found.values())
 
 
-def _at(rows: Sequence[Row], concurrency: int) -> Row | None:
-    return next((row for row in rows if row["concurrency"] == concurrency), None)
+def _at(rows: Sequence[Row], level: str) -> Row | None:
+    return next((row for row in rows if row["level"] == level), None)
 
 
 def _is_confirmed(frame: pd.DataFrame, deployment_hash: str) -> bool:

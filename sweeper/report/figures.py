@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask, selectable
-from sweeper.report.words import METRIC_LABELS, deployment_text, number
+from sweeper.report.words import (
+    METRIC_LABELS,
+    PREDICTED_LABELS,
+    deployment_text,
+    level_text,
+    number,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,11 +96,16 @@ def _star(recommendation: Recommendation, latency: str) -> Any:
 
 def hover_text(row: Mapping[str, Any]) -> str:
     """Lines of a point, as HTML with everything from outside escaped."""
-    lines = [f"trial {row['trial']} ({row['kind']}), concurrency {row['concurrency']}"]
+    lines = [f"trial {row['trial']} ({row['kind']}), {level_text(row)}"]
     lines += [
         f"{label}: {number(row[metric])}"
         for metric, label in METRIC_LABELS.items()
         if metric in row
+    ]
+    lines += [
+        f"predicted: {label}: {number(row[name])}"
+        for name, label in PREDICTED_LABELS.items()
+        if name in row
     ]
     lines.append(deployment_text(row["deployment"]))
     return "<br>".join(html.escape(line) for line in lines)

@@ -14,7 +14,14 @@ from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import THROUGHPUT
 from sweeper.report.figures import front_figure
 from sweeper.report.text import front_frame
-from sweeper.report.words import METRIC_LABELS, deployment_text, number, seconds
+from sweeper.report.words import (
+    METRIC_LABELS,
+    PREDICTED_LABELS,
+    deployment_text,
+    level_text,
+    number,
+    seconds,
+)
 from sweeper.tracking.paths import atomic_write_text
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
@@ -128,20 +135,33 @@ def _recommended(recommendation: Recommendation | None) -> str:
         for metric, label in METRIC_LABELS.items()
         if metric in point
     ]
-    columns = [f"At concurrency {recommendation.concurrency} (n={point['n']})", "recommended"]
+    columns = [f"At {level_text(point)} (n={point['n']})", "recommended"]
     columns += ["95 % interval", "baseline", "ratio"]
     settings = [[name, str(value)] for name, value in sorted(recommendation.deployment.items())]
     settings = settings or [["everything", "engine defaults"]]
     alternatives = [
-        [row["why"], str(row["trial"]), str(row["concurrency"]), deployment_text(row["deployment"])]
+        [row["why"], str(row["trial"]), level_text(row), deployment_text(row["deployment"])]
         for row in recommendation.alternatives
     ]
     html = f"<h2>{title}</h2>" + _table(["Parameter", "Value"], settings)
-    html += _table(columns, metrics, numeric=range(1, 5))
+    html += _table(columns, metrics, numeric=range(1, 5)) + _speed_of_light(point, base)
     if alternatives:
         html += "<h2>Other ends of the front</h2>"
-        html += _table(["Why", "Trial", "Concurrency", "Deployment"], alternatives)
+        html += _table(["Why", "Trial", "Load", "Deployment"], alternatives)
     return html
+
+
+def _speed_of_light(point: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
+    """What the hardware allows at the recommended point, beside the baseline's at the same load."""
+    rows = [
+        [label, number(point[name]), number(baseline.get(name))]
+        for name, label in PREDICTED_LABELS.items()
+        if name in point
+    ]
+    if not rows:
+        return ""
+    columns = ["Speed of light (predicted)", "recommended", "baseline"]
+    return _table(columns, rows, numeric=range(1, 3))
 
 
 def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
@@ -149,20 +169,17 @@ def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
         return ""
     rows = [row_dict(row) for row in front_frame(frame).to_dict("records")]
     metrics = [name for name in METRIC_LABELS if any(name in row for row in rows)]
-    chosen = (
-        (recommendation.trial, recommendation.concurrency) if recommendation is not None else None
-    )
+    chosen = (recommendation.trial, recommendation.level) if recommendation is not None else None
     looks, cells = [], []
     for row in rows:
-        is_chosen = (row["trial"], row["concurrency"]) == chosen
+        is_chosen = (row["trial"], row["level"]) == chosen
         looks.append("chosen" if is_chosen else str(row["kind"]))
         values = [number(row.get(name)) for name in metrics]
         text = deployment_text(row["deployment"])
-        cells.append([str(row["trial"]), str(row["concurrency"]), str(row["n"]), *values, text])
-    columns = ["Trial", "Concurrency", "n", *(METRIC_LABELS[m] for m in metrics), "Deployment"]
-    return "<h2>Pareto front</h2>" + _table(
-        columns, cells, looks=looks, numeric=range(len(columns) - 1)
-    )
+        cells.append([str(row["trial"]), level_text(row), str(row["n"]), *values, text])
+    columns = ["Trial", "Load", "n", *(METRIC_LABELS[m] for m in metrics), "Deployment"]
+    numeric = [0, *range(2, len(columns) - 1)]
+    return "<h2>Pareto front</h2>" + _table(columns, cells, looks=looks, numeric=numeric)
 
 
 def _trials(outcomes: Sequence[TrialOutcome]) -> str:

@@ -141,7 +141,7 @@ def line_of(event: Event) -> str:
     if isinstance(event, PhaseChanged):
         return f"trial {event.number}: {event.phase} {event.detail}".rstrip()
     if isinstance(event, LevelDone):
-        return f"trial {event.number}: concurrency {event.concurrency}: {_figures(event.metrics)}"
+        return f"trial {event.number}: {event.level}: {_figures(event.metrics)}"
     if isinstance(event, TrialEnded):
         return _ended(event)
     if isinstance(event, StudyProgress):

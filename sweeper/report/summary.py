@@ -35,11 +35,16 @@ def study_summary(
     if recommendation is not None:
         tags |= {
             "recommended_trial": str(recommendation.trial),
+            "recommended_level": recommendation.level,
             "headline": recommendation.headline,
             "confirmed": str(recommendation.confirmed).lower(),
             "keeps_slo": str(recommendation.keeps_slo).lower(),
         }
-        metrics["recommended_concurrency"] = float(recommendation.concurrency)
+        asked = {
+            "recommended_concurrency": recommendation.concurrency,
+            "recommended_rate_per_s": recommendation.rate_per_s,
+        }
+        metrics |= {name: float(value) for name, value in asked.items() if value is not None}
         for name in SHOWN_METRICS:
             if name in recommendation.point:
                 metrics[f"recommended_{name}"] = float(recommendation.point[name])

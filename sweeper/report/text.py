@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask
-from sweeper.report.words import METRIC_LABELS, deployment_text, number
+from sweeper.report.words import METRIC_LABELS, deployment_text, level_text, number
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
 
@@ -123,9 +123,9 @@ def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> 
         metrics = [name for name in metrics if name != THROUGHPUT]
     title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
     labels = [METRIC_LABELS[name] for name in metrics]
-    table = _table(title, ["", "trial"], ["concurrency", *labels])
+    table = _table(title, ["", "trial", "load"], labels)
     table.add_column("deployment", overflow="fold")
-    chosen = (recommendation.trial, recommendation.concurrency)
+    chosen = (recommendation.trial, recommendation.level)
     base = recommendation.baseline
     if base is not None and not any(_key(row) == _key(base) for row in rows):
         rows = [*rows, {**base, "off_front": True}]
@@ -139,14 +139,14 @@ def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[s
 
     values = [number(row.get(metric)) for metric in metrics]
     text = escape(deployment_text(row["deployment"]))
-    return [mark, str(row["trial"]), str(row["concurrency"]), *values, text]
+    return [mark, str(row["trial"]), level_text(row), *values, text]
 
 
-def _key(row: dict[str, Any]) -> tuple[int, int]:
-    return int(row["trial"]), int(row["concurrency"])
+def _key(row: dict[str, Any]) -> tuple[int, str]:
+    return int(row["trial"]), str(row["level"])
 
 
-def _mark(row: dict[str, Any], chosen: tuple[int, int]) -> str:
+def _mark(row: dict[str, Any], chosen: tuple[int, str]) -> str:
     if _key(row) == chosen:
         return "►"
     if row["kind"] == "baseline":
@@ -164,9 +164,7 @@ def _verdict(recommendation: Recommendation) -> str:
             parts = ", ".join(f"{METRIC_LABELS.get(k, k)} x{v:.2f}" for k, v in found.items())
             lines.append(f"against the baseline at {title}: {parts}")
     for row in recommendation.alternatives:
-        lines.append(
-            f"alternative ({row['why']}): trial {row['trial']} at concurrency {row['concurrency']}"
-        )
+        lines.append(f"alternative ({row['why']}): trial {row['trial']} at {row['level']}")
     return "\n".join(line for line in lines if line)
 
 

@@ -18,6 +18,24 @@ METRIC_LABELS: dict[str, str] = {
 }
 
 
+PREDICTED_LABELS: dict[str, str] = {
+    "predicted.output_tokens_per_s_ceiling": "output tokens/s, at most",
+    "predicted.output_tokens_per_s_of_ceiling_share": "output tokens/s, share of that reached",
+    "predicted.ttft_floor_ms": "TTFT ms, at least",
+    "predicted.ttft_over_floor": "mean TTFT, times that",
+    "predicted.tpot_floor_ms": "TPOT ms, at least",
+    "predicted.tpot_over_floor": "mean TPOT, times that",
+    "predicted.bandwidth_utilization_share": "memory bandwidth in use, share (MBU)",
+    "predicted.flops_utilization_share": "arithmetic in use, share (MFU)",
+}
+"""What the hardware allows, and how near a point came to it; see `sweeper.estimate.speed`."""
+
+
+def level_text(row: Mapping[str, Any]) -> str:
+    """The load level of a row; marked where the server could not keep up with it."""
+    return f"{row['level']}, saturated" if row.get("saturated") else str(row["level"])
+
+
 def deployment_text(deployment: Mapping[str, Any]) -> str:
     """``max_num_seqs=64 quantization=fp8``, sorted; the engine's defaults by their name."""
     return " ".join(f"{name}={deployment[name]}" for name in sorted(deployment)) or DEFAULTS

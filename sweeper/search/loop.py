@@ -72,7 +72,7 @@ class StudyRun:
         self._reference = _stored_reference(paths, self._outcomes)
         cfg = setup.cfg
         self._objective = Objective(
-            cfg.objective, cfg.select.slo, max(cfg.load.concurrency), cfg.quality.kind != "none"
+            cfg.objective, cfg.select.slo, cfg.load, cfg.quality.kind != "none"
         )
         self._faults_in_a_row = 0
 
@@ -227,6 +227,9 @@ class StudyRun:
             revision=setup.model.revision if checkpoint == setup.model.path else None,
             trust_remote_code=cfg.model.trust_remote_code,
             dtype=cfg.model.dtype,
+            model=setup.model.facts,
+            hardware=setup.hardware,
+            record_text=cfg.record.text,
         )
 
     def _known_quality(self, key: str) -> QualityScore | None:

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.config.schema import LoadConfig, ObjectiveConfig, SloConfig
 from sweeper.errors import StudyError
 from sweeper.quality.floor import settled
+from sweeper.search.level import LevelChoice
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
 
@@ -104,16 +105,16 @@ class Objective:
     Args:
         cfg: `objective=...`.
         slo: the promise, for kind `slo`.
-        highest_level: the ladder's highest concurrency, the default level of `point`.
+        load: the ladder; `point` and `metrics` look at one level of it, see `sweeper.search.level`.
         with_quality: False for `quality=none`.
     """
 
     def __init__(
-        self, cfg: ObjectiveConfig, slo: SloConfig, highest_level: int, with_quality: bool
+        self, cfg: ObjectiveConfig, slo: SloConfig, load: LoadConfig, with_quality: bool
     ) -> None:
         self._cfg = cfg
         self._slo = slo
-        self._level = cfg.concurrency or highest_level
+        self._level = LevelChoice(load, cfg.concurrency)
         self._with_quality = with_quality
         self.corner: Corner | None = None
         self._own_quality: QualityScore | None = None
@@ -155,7 +156,7 @@ class Objective:
         values = self._values(outcome)
         if values is None:
             # A missed promise is the deployment's; a missing measurement is not.
-            return Told(None, max(0.0, self._slo_excess(outcome)))
+            return Told(None, max(0.0, self._slo_excess(outcome), self._rate_missed(outcome)))
         if not all(math.isfinite(value) for value in values):
             raise ValueError(f"trial {outcome.number}: non-finite objective values {values}")
         return Told(values, 0.0)
@@ -195,18 +196,23 @@ class Objective:
                 return self._at_level(outcome)
 
     def _at_level(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
-        for point in outcome.valid_points:
-            if point.concurrency == self._level:
-                values = _metric_values(point, outcome)
-                wanted = self.names if self._cfg.kind == "metrics" else self.names[:2]
-                found = [values[name] for name in wanted if name in values]
-                return tuple(found) if len(found) == len(wanted) else None
-        return None
+        point = self._level.point(outcome)
+        if point is None:
+            return None
+        values = _metric_values(point, outcome)
+        wanted = self.names if self._cfg.kind == "metrics" else self.names[:2]
+        found = [values[name] for name in wanted if name in values]
+        return tuple(found) if len(found) == len(wanted) else None
 
     def _slo_excess(self, outcome: TrialOutcome) -> float:
         if self._cfg.kind != "slo":
             return 0.0
         return min(slo_excess(point, self._slo) for point in outcome.valid_points)
+
+    def _rate_missed(self, outcome: TrialOutcome) -> float:
+        if self._cfg.kind not in {"point", "metrics"}:
+            return 0.0
+        return self._level.missed(outcome)
 
 
 def slo_excess(point: Point, slo: SloConfig) -> float:

@@ -43,6 +43,6 @@ def best_so_far(outcomes: Sequence[TrialOutcome], cfg: SweeperConfig) -> str:
     if not reached:
         return "nothing measured yet"
     value, outcome, point = max(reached, key=lambda entry: entry[0])
-    text = f"trial {outcome.number} at concurrency {point.concurrency}: {value:.1f} tokens/s"
+    text = f"trial {outcome.number} at {point.level}: {value:.1f} tokens/s"
     baseline = [value for value, other, _ in reached if other.kind == "baseline"]
     return f"{text} ({value / max(baseline):.2f}x the baseline)" if baseline else text

@@ -43,7 +43,7 @@ def rebuild_setup(cfg: SweeperConfig, outcomes: Sequence[TrialOutcome]) -> Study
                 kind=machine["kind"],
                 name=machine["name"],
                 device_count=machine["device_count"],
-                memory_gib=machine["memory_gib"],
+                memory_gib=machine.get("memory_gib", 0.0),
                 detected=False,
             ),
             engine=create(cfg.engine, cache_dir=cache_dir(cfg)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import sweeper
@@ -15,6 +16,7 @@ from sweeper.estimate.facts import missing_models
 from sweeper.estimate.violation import Violation
 from sweeper.hardware.detect import to_manifest
 from sweeper.hardware.facts import HardwareFacts
+from sweeper.load.workload.lengths import longest
 from sweeper.models.facts import ModelFacts
 from sweeper.models.resolve import ResolvedModel
 from sweeper.quality.key import quality_key
@@ -51,10 +53,10 @@ class StudySetup:
     engine: Engine
     engine_facts: EngineFacts
 
-    @property
+    @cached_property
     def required_tokens(self) -> int:
         """Longest request of the workload, in tokens."""
-        return self.cfg.workload.input_tokens + self.cfg.workload.output_tokens
+        return sum(longest(self.cfg.workload))
 
     @property
     def start_timeout_s(self) -> float:
@@ -79,6 +81,7 @@ class StudySetup:
                 "licence": self.model.licence,
                 "digest": self.model.digest,
                 "trust_remote_code": self.cfg.model.trust_remote_code,
+                "tokenizer": self.cfg.engine.args.get("tokenizer", "the model's own"),
             },
             "hardware": to_manifest(self.hardware),
             "engine": asdict(self.engine_facts),
@@ -137,7 +140,12 @@ class StudySetup:
         )
 
     def device_count(self, deployment: Mapping[str, Any]) -> int:
-        """Devices a deployment occupies: tp * pp * dp on GPUs, one on a CPU."""
+        """Devices a deployment occupies: tp * pp * dp on GPUs, one on a CPU.
+
+        A server that was not started here occupies all that its user says it has.
+        """
+        if not self.engine.needs_checkpoint:
+            return self.hardware.device_count
         if self.hardware.kind != "cuda":
             return 1
         sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")

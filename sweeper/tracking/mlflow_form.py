@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from sweeper.load.level import CLOSED
+from sweeper.trial.ladder import rungs
 from sweeper.trial.outcome import Point, TrialOutcome
 
 MAX_PARAM_LENGTH = 6000
 MAX_NAME_LENGTH = 250
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-.:/ ]+")
 _LABELS = {"": "unnamed", ".": "dot", "..": "dots"}
+SLO_RATE = "slo_rate_per_s"
+"""What a search for the highest rate under limits learnt; see `sweeper.load.ladder`."""
+
 _BEST_METRICS = (
     "output_tokens_per_s",
     "output_tokens_per_s_per_gpu",
@@ -33,7 +38,8 @@ class RunForm:
     Attributes:
         name: display name, ``003-search``.
         params: all strings.
-        metrics: (name, value, step), finite only; the step is the concurrency.
+        metrics: (name, value, step), finite only; the step is the concurrency of a closed loop,
+            of other loads the level's place in the ladder, 0 the easiest.
         tags: all strings.
         finished: True if the run ends as FINISHED, else FAILED.
         timestamp_ms: of every metric; fixed by the outcome, so that logging twice changes nothing.
@@ -124,23 +130,39 @@ def _metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
 
 
 def _raw_metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
-    for point in outcome.points:
+    for point, rung in zip(outcome.points, rungs(outcome.points), strict=True):
         # Numbers that failed a gate stay visible, but never beside those that may be compared.
         prefix = "" if point.valid else "invalid/"
+        step = _step(point, rung)
         for name, value in point.metrics.items():
-            yield prefix + name, float(value), point.concurrency
-        yield f"{prefix}n_requests", float(point.n), point.concurrency
+            yield prefix + name, float(value), step
+        for name, value in point.predicted.items():
+            yield f"{prefix}predicted.{name}", float(value), step
+        yield f"{prefix}n_requests", float(point.n), step
     if outcome.quality is not None:
         yield "quality_agreement", outcome.quality.agreement, 0
         yield "quality_loglik_change_nats", outcome.quality.loglik_change_nats, 0
     best = best_point(outcome.points)
     if best is not None:
-        yield "best_concurrency", float(best.concurrency), 0
+        asked = {"best_concurrency": best.concurrency, "best_rate_per_s": best.rate_per_s}
+        for name, level in asked.items():
+            if level is not None:
+                yield name, float(level), 0
         for name in _BEST_METRICS:
             if name in best.metrics:
                 yield f"best_{name}", best.metrics[name], 0
+    slo_rate = outcome.learnt.get(SLO_RATE)
+    if isinstance(slo_rate, int | float):
+        yield SLO_RATE, float(slo_rate), 0
     for phase, seconds in outcome.timings_s.items():
         yield f"time_{phase}_s", seconds, 0
+
+
+def _step(point: Point, rung: int) -> int:
+    """Where a level stands on MLflow's axis, whose steps are whole numbers."""
+    if point.load["kind"] == CLOSED and point.concurrency is not None:
+        return point.concurrency
+    return rung
 
 
 def _text(value: object) -> str:

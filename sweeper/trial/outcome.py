@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sweeper.load.level import level_name
 from sweeper.verdicts import Verdict
 
 SCHEMA_VERSION = 1
@@ -15,13 +16,16 @@ class Point:
     """One operating point: the trial at one load level.
 
     Attributes:
-        load: what was asked, ``{"kind": "closed", "concurrency": 8}``.
+        load: what was asked (`LoadLevel.asked`: ``{"kind": "closed", "concurrency": 8}``), and what
+            came of it (window, repeats).
         metrics: name with unit → value; a metric that was not measured is absent.
         intervals: metric → [low, high], 95 % bootstrap.
         n: successful requests behind the metrics.
         valid: False if a gate failed; an invalid point is recorded but never selected.
         reasons: the gates that failed, one line each.
         low_confidence: metrics with too few samples for their percentile.
+        predicted: the speed of light at this point and how near it came, see
+            `sweeper.estimate.speed`; predicted figures, never measured ones.
     """
 
     load: dict[str, Any]
@@ -31,10 +35,24 @@ class Point:
     valid: bool
     reasons: list[str] = field(default_factory=list)
     low_confidence: list[str] = field(default_factory=list)
+    predicted: dict[str, float] = field(default_factory=dict)
 
     @property
-    def concurrency(self) -> int:
-        return int(self.load["concurrency"])
+    def level(self) -> str:
+        """What the load level is called, see `sweeper.load.level.level_name`."""
+        return level_name(self.load)
+
+    @property
+    def concurrency(self) -> int | None:
+        """Streams asked for, None where requests arrived by the clock."""
+        asked = self.load.get("concurrency")
+        return None if asked is None else int(asked)
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Requests a second offered, None in a closed loop."""
+        asked = self.load.get("rate_per_s")
+        return None if asked is None else float(asked)
 
 
 @dataclass

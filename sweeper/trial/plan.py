@@ -9,6 +9,8 @@ from typing import Any
 
 from sweeper.config.schema import LoadConfig, QualityConfig, WorkloadConfig
 from sweeper.engine.protocol import ParameterValue
+from sweeper.hardware.facts import HardwareFacts
+from sweeper.models.facts import ModelFacts
 from sweeper.quality.reference import Reference
 from sweeper.trial.outcome import QualityScore
 
@@ -41,6 +43,8 @@ class TrialPlan:
         may_write_reference: True if this deployment is the reference (unquantized defaults).
         conditions: the study's part of the manifest.
         revision, trust_remote_code, dtype: passed to the engine.
+        model, hardware: for the speed of light; None where they are not known.
+        record_text: whether prompts and outputs are written to the trial's folder.
     """
 
     number: int
@@ -67,6 +71,9 @@ class TrialPlan:
     revision: str | None = None
     trust_remote_code: bool = False
     dtype: str | None = None
+    model: ModelFacts | None = None
+    hardware: HardwareFacts | None = None
+    record_text: bool = False
 
     @property
     def served_name(self) -> str:

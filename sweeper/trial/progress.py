@@ -39,10 +39,10 @@ class PhaseChanged:
 
 @dataclass(frozen=True)
 class LevelDone:
-    """A load level was driven and summarised."""
+    """A load level was driven and summarised; `level` is its name."""
 
     number: int
-    concurrency: int
+    level: str
     metrics: Mapping[str, float]
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import http.client
 import time
-from urllib.parse import urlsplit
 
-from sweeper.engine.local_http import Endpoint, call
-from sweeper.engine.protocol import RunningServer
+from sweeper.engine.local_http import call_url
+from sweeper.engine.protocol import BatchJob, RunningServer
 
 # Long enough for a queue of timed-out requests to be dropped, short against a launch.
 ANSWER_TIMEOUT_S = 60.0
 # The API process outlives a dead engine core for a moment, and its log gets the cause only then.
 DYING_S = 5.0
+PROMPT = "1 2 3"
 
 
 def answers(server: RunningServer) -> bool:
-    """Ask a live server for one more completion.
+    """Ask a live server for one more completion; a direct engine for a batch of one.
 
     Returns:
         True if it answered. If not, a server about to end has been given time to do so, for its
@@ -25,18 +25,23 @@ def answers(server: RunningServer) -> bool:
     if server.is_alive() and _completes(server, ANSWER_TIMEOUT_S):
         return True
     deadline = time.monotonic() + DYING_S
-    while server.is_alive() and time.monotonic() < deadline:
+    while server.pid and server.is_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     return False
 
 
 def _completes(server: RunningServer, timeout_s: float) -> bool:
-    port = urlsplit(server.base_url).port
-    if port is None:
-        return False
-    body = {"model": server.served_name, "prompt": "1 2 3", "max_tokens": 1}
+    if server.measure is not None:
+        return server.measure(BatchJob([PROMPT], [1], timeout_s)).ended_early is None
+    body = {"model": server.served_name, "prompt": PROMPT, "max_tokens": 1}
     try:
-        endpoint = Endpoint(port, server.served_name, server.api_key)
-        return call(endpoint, "/v1/completions", body, timeout_s=timeout_s).status == 200
+        reply = call_url(
+            server.base_url,
+            "/v1/completions",
+            body,
+            api_key=server.api_key,
+            timeout_s=timeout_s,
+        )
     except (OSError, http.client.HTTPException):
         return False
+    return reply.status == http.HTTPStatus.OK

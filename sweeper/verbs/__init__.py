@@ -14,6 +14,7 @@ VERBS: dict[str, str] = {
     "status": "what a study has done so far",
     "pareto": "the Pareto front and the recommendation, under an SLO if one is given",
     "export": "write deployment files for the recommendation, or for one trial",
+    "compare": "two trials, studies or foreign results: conditions, results, is it fair",
     "estimate": "memory and rules for a model and a machine, without launching anything",
     "diagnose": "verdict, cause and remedy of an engine's log",
     "sync": "bring MLflow up to date with a study's journal",
@@ -34,6 +35,7 @@ examples:
   python -m sweeper model=qwen7b objective=slo select.slo.ttft_p95_ms=500
   python -m sweeper pareto study=NAME select.slo.e2e_p95_ms=2000 format=json
   python -m sweeper export study=NAME
+  python -m sweeper compare a=NAME/0 b=NAME/3
   python -m sweeper estimate model=qwen7b hardware=h100_80gb
 
 Settings are Hydra overrides over the folder conf/; a group also takes a YAML file of your own

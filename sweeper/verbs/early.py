@@ -8,9 +8,11 @@ from sweeper.config.schema import SweeperConfig
 from sweeper.engine.protocol import Engine
 from sweeper.engine.registry import create
 from sweeper.hardware import detect as hardware
+from sweeper.hardware.elsewhere import elsewhere
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models import fitness
 from sweeper.models.cache import cache_dir
+from sweeper.models.elsewhere import facts_elsewhere
 from sweeper.models.resolve import facts_only
 from sweeper.space.model import Space
 from sweeper.space.parse import parse_space
@@ -18,7 +20,10 @@ from sweeper.space.parse import parse_space
 
 @dataclass(frozen=True)
 class Early:
-    """What a configuration means on this machine, as far as looking costs nothing."""
+    """What a configuration means on this machine, as far as looking costs nothing.
+
+    `machine` is the server's, where that is not started here.
+    """
 
     space: Space
     machine: HardwareFacts
@@ -32,8 +37,11 @@ def check_early(cfg: SweeperConfig) -> Early:
         UserError: names what is wrong and the ways on.
     """
     space = parse_space(cfg.space)
-    machine = hardware.resolve(cfg.hardware)
     engine = create(cfg.engine, cache_dir=cache_dir(cfg))
+    if not engine.needs_checkpoint:
+        facts_elsewhere(cfg.model)
+        return Early(space, elsewhere(cfg.hardware), engine)
+    machine = hardware.resolve(cfg.hardware)
     facts = facts_only(cfg.model)
     if not engine.predicted:
         fitness.check_runnable(cfg.model, facts, machine, here=hardware.detect())

@@ -13,6 +13,9 @@ from sweeper.estimate.facts import missing_models
 from sweeper.estimate.render import render
 from sweeper.estimate.report import estimate_space
 from sweeper.hardware import detect as hardware
+from sweeper.hardware.peaks import with_measured_peaks
+from sweeper.load.workload.lengths import longest
+from sweeper.models.cache import cache_dir
 from sweeper.models.read import facts_from_config
 from sweeper.models.resolve import facts_only
 from sweeper.space.parse import parse_space
@@ -21,15 +24,22 @@ from sweeper.space.parse import parse_space
 def run(arguments: list[str]) -> int:
     """Print the estimate."""
     cfg = compose(arguments, device_kind=hardware.detect().kind)
-    machine = hardware.resolve(cfg.hardware)
+    machine = with_measured_peaks(
+        hardware.resolve(cfg.hardware),
+        cfg.hardware,
+        python=cfg.engine.python,
+        cache_dir=cache_dir(cfg),
+    )
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
     estimate = estimate_space(
         parse_space(cfg.space),
         facts_only(cfg.model),
         machine,
         draft=draft,
-        required_tokens=cfg.workload.input_tokens + cfg.workload.output_tokens,
+        required_tokens=sum(longest(cfg.workload)),
         missing=missing_models(cfg.model),
+        input_tokens=cfg.workload.input_tokens,
+        output_tokens=cfg.workload.output_tokens,
     )
     print(f"{cfg.model.name} on {machine.device_count} x {machine.name} (predicted)\n")
     print(render(estimate))

@@ -11,6 +11,7 @@ numbers come from. With trial=N the trial's own best point is exported, whatever
 from __future__ import annotations
 
 from sweeper.errors import ConfigError
+from sweeper.export.registry import is_deployable
 from sweeper.export.registry import resolve as known_targets
 from sweeper.export.write import write_recommended
 from sweeper.pareto.points import points_frame
@@ -25,6 +26,13 @@ def run(arguments: list[str]) -> int:
     number, rest = take(rest, "trial")
     targets = known_targets([str(target)])
     study = open_study(rest)
+    engine = study.cfg.engine.name
+    if not is_deployable(engine):
+        raise ConfigError(
+            f"there is no export target for engine={engine}",
+            "what was measured on one engine does not hold for another: run the study on the "
+            "engine that is to be deployed, for example engine=vllm",
+        )
     recommendation = recommend(
         points_frame(study.outcomes), study.cfg.select, only_trial=_trial(study, number)
     )

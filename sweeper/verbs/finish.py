@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sweeper.errors import NoFeasibleTrialError
+from sweeper.export.registry import is_deployable
 from sweeper.export.write import write_recommended
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
@@ -46,7 +47,8 @@ def finish(
     frame = points_frame(outcomes)
     recommendation = _recommend(frame, setup)
     atomic_write_text(paths.pareto_csv, front_csv(front_frame(frame)))
-    if recommendation is not None and recommendation.keeps_slo:
+    deployable = is_deployable(setup.cfg.engine.name)
+    if recommendation is not None and recommendation.keeps_slo and deployable:
         write_recommended(setup, paths, outcomes, recommendation)
     write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended)
     artifacts = [paths.report_html, paths.pareto_csv, paths.study_yaml]
@@ -60,7 +62,8 @@ def finish(
     print(render_front(frame, recommendation, "table"))
     print(f"\nreport      {paths.report_html}")
     if recommendation.keeps_slo:
-        print(f"deployment  {paths.recommended_dir}")
+        none = f"(no export target for engine={setup.cfg.engine.name})"
+        print(f"deployment  {paths.recommended_dir if deployable else none}")
     return 0 if recommendation.keeps_slo else 1
 
 

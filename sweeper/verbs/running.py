@@ -15,11 +15,16 @@ from sweeper.config.names import study_name
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, study_text
 from sweeper.engine import orphans
+from sweeper.engine.protocol import SERVED_MODEL, EngineFacts
 from sweeper.errors import IdentityError, StudyError, SweeperError
+from sweeper.hardware.facts import HardwareFacts
+from sweeper.hardware.peaks import with_measured_peaks
+from sweeper.load.workload.registry import content_sha256
 from sweeper.models import fitness
 from sweeper.models.cache import cache_dir
+from sweeper.models.elsewhere import served_elsewhere
 from sweeper.models.read import facts_from_config
-from sweeper.models.resolve import described, resolve
+from sweeper.models.resolve import ResolvedModel, described, resolve
 from sweeper.report.live import LiveView
 from sweeper.search.loop import StudyRun
 from sweeper.search.setup import StudySetup
@@ -28,7 +33,7 @@ from sweeper.tracking.lock import StudyLock
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 from sweeper.trial.progress import Listener, Note
-from sweeper.verbs.early import check_early
+from sweeper.verbs.early import Early, check_early
 from sweeper.verbs.finish import finish
 
 
@@ -57,20 +62,38 @@ def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
     The order is by cost: what can be refused at once is refused before a model is fetched.
     """
     early = check_early(cfg)
-    engine, machine = early.engine, early.machine
-    engine_facts = engine.facts()
-    if engine.predicted:
-        model = described(cfg.model)
-    else:
-        fitness.check_engine_device(engine_facts.device, machine.kind)
-        model = resolve(
-            cfg.model,
-            cache_dir(cfg),
-            progress=lambda text: listener(Note(text)),
-            python=cfg.engine.python,
-        )
+    engine_facts = early.engine.facts()
+    model = _model(cfg, early, engine_facts, listener)
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
-    return StudySetup(cfg, early.space, model, draft, machine, engine, engine_facts)
+    machine = _machine(cfg, early, listener)
+    return StudySetup(cfg, early.space, model, draft, machine, early.engine, engine_facts)
+
+
+def _machine(cfg: SweeperConfig, early: Early, listener: Listener) -> HardwareFacts:
+    """The machine with the peaks that were measured on it, where an engine is to run here."""
+    if early.engine.predicted or not early.engine.needs_checkpoint:
+        return early.machine
+    listener(Note("peaks of this machine, for the speed of light"))
+    return with_measured_peaks(
+        early.machine, cfg.hardware, python=cfg.engine.python, cache_dir=cache_dir(cfg)
+    )
+
+
+def _model(
+    cfg: SweeperConfig, early: Early, engine_facts: EngineFacts, listener: Listener
+) -> ResolvedModel:
+    """The model: behind a server that is there, as described, or made ready on this machine."""
+    if not early.engine.needs_checkpoint:
+        return served_elsewhere(cfg.model, engine_facts.details[SERVED_MODEL])
+    if early.engine.predicted:
+        return described(cfg.model)
+    fitness.check_engine_device(engine_facts.device, early.machine.kind)
+    return resolve(
+        cfg.model,
+        cache_dir(cfg),
+        progress=lambda text: listener(Note(text)),
+        python=cfg.engine.python,
+    )
 
 
 def _run_locked(setup: StudySetup, paths: StudyPaths, listener: Listener) -> int:
@@ -118,9 +141,10 @@ def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
             "name": setup.hardware.name,
             "device_count": setup.hardware.device_count,
             "cpu_cores": setup.hardware.cpu_cores,
-            "memory_gib": round(setup.hardware.memory_gib),
+            "memory_gib": round(setup.hardware.memory_gib) or None,
             "driver": setup.hardware.driver,
         },
+        workload_sha256=content_sha256(cfg.workload),
     )
     if not paths.study_yaml.exists() and paths.trials_jsonl.exists():
         raise StudyError(

@@ -8,6 +8,10 @@ usage: python -m sweeper [sweep] [model=NAME] [study=NAME] [key=value ...]
   select.slo.ttft_p95_ms=500                  a latency promise at P95 (also tpot_, e2e_)
   budget.launches=20 budget.minutes=60        whichever is reached first
   load.concurrency=[1,8,32]                   the ladder every launch is driven through
+  load=open load.rate_per_s=[1,2,4]           requests that arrive by the clock (also constant,
+                                              burst, ramp, replay)
+  load=found                                  streams doubled until throughput stops growing
+  load=slo load.goodput.ttft_ms=500           the highest rate whose requests keep the limits
   tracking.uri=http://...                     an MLflow server instead of studies/mlflow.db
 
 Ctrl-C keeps everything measured. Folder of the study: studies/NAME.

@@ -14,20 +14,56 @@ from sweeper.config.schema import SweeperConfig
 from sweeper.errors import ConfigError
 from sweeper.space.parse import parse_space
 
-NEEDS = {"slo": ["select.slo.ttft_p95_ms=500"], "custom": ["model.path=org/custom"]}
-ROUNDS = max(len(options(group)) for group in groups())
+TOGETHER = ("engine", "load", "workload")
+"""Groups whose options depend on one another: each is composed alone, with what it needs."""
+
+NEEDS = {
+    "objective=slo": ["select.slo.ttft_p95_ms=500"],
+    "model=custom": ["model.path=org/custom"],
+    "load=slo": ["load.goodput.ttft_ms=500"],
+    "load=replay": ["workload.kind=trace", "workload.path={trace}"],
+    "load=batch": ["engine=vllm_offline"],
+    "engine=vllm_offline": ["load=batch"],
+    "engine=openai": ["engine.base_url=http://127.0.0.1:8000"],
+    "workload=file": ["workload.path={lines}"],
+    "workload=trace": ["load=replay", "workload.path={trace}"],
+}
+APART = [group for group in groups() if group not in TOGETHER]
+ROUNDS = max(len(options(group)) for group in APART)
+
+
+def needs(choice: str, folder: Path) -> list[str]:
+    """What an option cannot be without; files are made in a folder."""
+    trace, lines = folder / "trace.csv", folder / "prompts.jsonl"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n")
+    lines.write_text('{"prompt": "one"}\n')
+    return [need.format(trace=trace, lines=lines) for need in NEEDS.get(choice, [])]
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_every_shipped_option_composes_and_its_space_parses(number: int) -> None:
+def test_every_shipped_option_composes_and_its_space_parses(number: int, tmp_path: Path) -> None:
     """Each round takes one option of every group, so that all rounds together take all."""
-    chosen = {group: options(group)[number % len(options(group))] for group in groups()}
-    needs = [need for option in chosen.values() for need in NEEDS.get(option, [])]
-    cfg = compose([f"{group}={option}" for group, option in chosen.items()] + needs)
+    chosen = {group: options(group)[number % len(options(group))] for group in APART}
+    if chosen["profile"].removesuffix("_cpu").removesuffix("_gpu") in options("engine"):
+        chosen["profile"] = "cpu"  # one for an engine, which is composed with that engine below
+    choices = [f"{group}={option}" for group, option in chosen.items()]
+    cfg = compose(choices + [need for choice in choices for need in needs(choice, tmp_path)])
     assert isinstance(cfg, SweeperConfig)
-    assert parse_space(cfg.space).parameters
+    space = parse_space(cfg.space)
+    assert len(space.parameters) == len(cfg.space.parameters)
     for group in set(chosen) - {"profile"}:
         assert getattr(cfg, group).name == chosen[group]
+
+
+@pytest.mark.parametrize(
+    "choice", [f"{group}={option}" for group in TOGETHER for option in options(group)]
+)
+def test_every_load_workload_and_engine_composes_with_what_it_needs(
+    choice: str, tmp_path: Path
+) -> None:
+    group, option = choice.split("=")
+    cfg = compose([choice, *needs(choice, tmp_path)])
+    assert getattr(cfg, group).name == option
 
 
 def test_the_default_is_the_embedded_model_on_a_cpu() -> None:

@@ -83,10 +83,26 @@ def test_study_from_command_to_running_deployment(
         "int8_per_channel_weight_only"
     )
 
+    _speculation_is_counted_right(measured[2])
+    assert not any("ineffective" in trial["learnt"] for trial in measured), "no false alarm"
+    assert all(point["predicted"] for trial in measured for point in trial["points"])
+
     _agrees_with_mlflow(tmp_path, trials)
     _front_agrees(study, trials)
     _verbs_answer(sweep)
     _exported_server_starts(study)
+
+
+def _speculation_is_counted_right(trial: dict[str, Any]) -> None:
+    """Chunks carry several tokens, and the tokens are counted all the same."""
+    assert trial["deployment"]["speculative"] == "ngram"
+    for point in trial["points"]:
+        assert point["metrics"]["output_tokens_mean"] == 32
+        assert point["metrics"]["server_output_tokens"] == pytest.approx(32 * point["n"], rel=0.05)
+        assert 0 <= point["metrics"]["spec_acceptance_share"] <= 1
+        assert not [name for name in point["metrics"] if name.startswith("itl")]
+    assert max(p["metrics"]["spec_tokens_per_draft"] for p in trial["points"]) > 0
+    assert max(point["load"].get("tokens_per_chunk", 1.0) for point in trial["points"]) > 1
 
 
 def _agrees_with_mlflow(tmp_path: Path, trials: list[dict[str, Any]]) -> None:

@@ -12,11 +12,15 @@ from sweeper.config.schema import EngineConfig
 from sweeper.engine.registry import ENGINES, create
 from sweeper.errors import ConfigError
 
+NEEDS = {"openai": {"base_url": "http://127.0.0.1:1"}}
+
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_every_engine_can_be_made(name: str, tmp_path: Path) -> None:
-    engine = create(EngineConfig(name=name), cache_dir=tmp_path)
-    assert (engine.name, engine.kind) == (name, "served")
+    engine = create(EngineConfig(name=name, **NEEDS.get(name, {})), cache_dir=tmp_path)
+    assert engine.name == name
+    assert engine.kind == ("direct" if name == "vllm_offline" else "served")
+    assert engine.needs_checkpoint is (name != "openai")
 
 
 def test_unknown_name_gets_the_nearest(tmp_path: Path) -> None:

@@ -51,8 +51,55 @@ def test_server_tells_its_arguments_and_figures(bench: Bench) -> None:
         assert server.effective_args["max_num_seqs"] == 16
         assert server.effective_args["max_num_batched_tokens"] == 2048
         assert int(server.learnt["kv_cache_tokens"]) > 10_000
-        assert "not_taken" not in server.learnt
+        assert "not_told" not in server.learnt
         assert server.ready_after_s < 10
+
+
+def test_flag_without_effect_fails_the_launch_by_its_name(bench: Bench) -> None:
+    found = failure(bench, {"max_num_seqs": 32}, faults={"ignores": ["max_num_seqs"]})
+    assert (found.verdict, found.phase) == (Verdict.INFEASIBLE_CONFIG, Phase.START)
+    assert found.cause == "max_num_seqs had no effect: asked 32, in effect 64"
+    assert "max_num_seqs" in found.remedy
+    assert "max_num_seqs" in found.evidence
+    assert found.learnt["rule"] == "flag_without_effect"
+    assert found.learnt["ineffective"] == {"max_num_seqs": "asked 32, in effect 64"}
+    assert not bench.left()
+
+
+def test_flag_ignored_only_where_it_is_asked_for(bench: Bench) -> None:
+    with bench.engine(faults={"ignores": ["block_size"]}).serve(bench.request()) as server:
+        assert server.effective_args["block_size"] == 16
+    assert failure(bench, {"block_size": 32}, faults={"ignores": ["block_size"]})
+
+
+def test_every_parameter_of_the_stub_has_its_effect(bench: Bench) -> None:
+    """No false alarm: all of them at once, the words of the search space included."""
+    parameters = {
+        "dtype": "float32",
+        "quantization": "fp8_per_tensor",
+        "kv_cache_dtype": "fp8",
+        "max_num_seqs": 16,
+        "max_num_batched_tokens": 1024,
+        "max_model_len": 1024,
+        "gpu_memory_utilization": 0.85,
+        "block_size": 32,
+        "enable_prefix_caching": False,
+        "enable_chunked_prefill": True,
+        "speculative": "ngram",
+        "num_speculative_tokens": 2,
+        "prompt_lookup_max": 3,
+        "data_parallel_size": 2,
+        "env.OMP_NUM_THREADS": 2,
+    }
+    with bench.engine().serve(bench.request(parameters)) as server:
+        assert server.effective_args["speculative_config"]["num_speculative_tokens"] == 2
+        assert server.effective_args["dtype"] == "float32"
+        assert "not_told" not in server.learnt
+
+
+def test_flag_that_the_server_says_nothing_of_is_recorded_as_unknown(bench: Bench) -> None:
+    with bench.engine().serve(bench.request({"flag.swap_space": 4})) as server:
+        assert server.learnt["not_told"] == ["flag.swap_space"]
 
 
 def test_command_is_noted_without_the_key(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Memory and speed of light against figures known from elsewhere."""
+"""Memory against figures known from elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from sweeper.estimate.memory import (
     memory_estimate,
     parameter_count,
 )
-from sweeper.estimate.speed import speed_of_light
 from sweeper.models.facts import ModelFacts
 from tests.estimate.facts import H100, QWEN3, QWEN7B, SMOLLM2, T4
 
@@ -37,6 +36,13 @@ def test_kv_cache_of_a_token() -> None:
     assert bytes_of(tensor_parallel_size=4) == bytes_of() / 4
     assert bytes_of(tensor_parallel_size=8) == bytes_of() / 4  # heads are copied, not split further
     assert bytes_of(pipeline_parallel_size=2) == bytes_of() / 2
+
+
+def test_a_compressed_cache_is_one_vector_a_token_on_every_device() -> None:
+    latent = replace(QWEN7B, latent_width=576)
+    for tp in (1, 4):
+        context = Context({"tensor_parallel_size": tp}, latent, None, None, None, 0)
+        assert kv_bytes_per_token(latent, context) == 28 * 576 * 2
 
 
 def test_weights_shrink_with_precision_and_ranks() -> None:
@@ -67,14 +73,3 @@ def test_a_lower_share_leaves_less() -> None:
         memory_estimate({"gpu_memory_utilization": share}, QWEN7B, H100) for share in (0.9, 0.5)
     )
     assert more.available_kv_gib - less.available_kv_gib == pytest.approx(0.4 * 79.6)
-
-
-def test_single_stream_decode_is_bound_by_bandwidth() -> None:
-    bound = speed_of_light({}, QWEN7B, H100)
-    read = (QWEN7B.parameters - QWEN7B.vocab_size * QWEN7B.hidden_size) * 2
-    assert bound.decode_tokens_per_s == pytest.approx(3350e9 / read, rel=1e-6)
-    assert bound.prefill_tokens_per_s is None  # the peak is not known: no number
-    two = speed_of_light({"tensor_parallel_size": 2}, QWEN7B, replace(H100, tflops_bf16=989.0))
-    assert two.decode_tokens_per_s == pytest.approx(2 * 3350e9 / read, rel=1e-6)
-    assert two.prefill_tokens_per_s == pytest.approx(2 * 989e12 / read, rel=1e-6)
-    assert speed_of_light({}, QWEN7B, replace(H100, bandwidth_gbs=None)).decode_tokens_per_s is None

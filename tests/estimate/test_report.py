@@ -76,6 +76,21 @@ def test_the_text_calls_itself_predicted_and_gives_remedies() -> None:
     assert all(len(line) < 140 for line in text.splitlines())
 
 
+def test_the_speed_of_light_is_told_for_one_and_for_many() -> None:
+    machine = replace(ONE_H100, tflops_bf16=989.0)
+    estimate = estimate_space(SMALL, QWEN7B, machine, input_tokens=2000, output_tokens=100)
+    one, many = (estimate.memory[0].speed[streams] for streams in (1, 64))
+    assert many["output_tokens_per_s_ceiling"] > one["output_tokens_per_s_ceiling"]
+    text = render(estimate)
+    assert "predicted from peaks of the data sheet, for 2,000 tokens in and 100 out" in text
+    lines = [line for line in text.splitlines() if line.split()[:3] == ["none", "1", "64"]]
+    assert f"{many['tpot_floor_ms']:.3f}" in lines[0]
+    assert f"{many['prefill_tokens_per_s_ceiling']:,.0f}" in lines[0]
+    measured = estimate_space(SMALL, QWEN7B, replace(machine, peaks_source="measured"))
+    assert "measured here" in render(measured)
+    assert "unknown" in render(estimate_space(SMALL, QWEN7B, replace(machine, tflops_bf16=None)))
+
+
 def checker(**facts: Any) -> Any:
     def bound(parameters: Mapping[str, Any]) -> list[Violation]:
         return check(parameters, engine=None, draft=None, required_tokens=640, **facts)

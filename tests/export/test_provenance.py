@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.export.bundle import ExportInput
-from sweeper.export.provenance import render
+from sweeper.export.provenance import admission, render
 from tests.export.conftest import make_source
-from tests.factories import outcome, point, study
+from tests.factories import open_load, open_study, outcome, point, study
 
 
 def readme(source: ExportInput) -> str:
@@ -19,7 +20,7 @@ def test_readme_says_what_was_measured_and_where(source: ExportInput) -> None:
     text = readme(source)
     assert "up to **8 concurrent streams**" in text
     assert "| Output tokens/s, whole system | 150 | [147, 153] | 100 | 1.50 |" in text
-    assert "End-to-end latency P95, ms (few samples)" in text
+    assert "End-to-end latency P95, ms (uncertain)" in text
     assert "(n = 64 requests)" in text
     assert "Not confirmed by repeats" in text
     assert "vllm 0.32.0" in text
@@ -63,3 +64,39 @@ def test_unset_limit_does_not_break_the_json() -> None:
     )
     data = json.loads(render(missed)["recommendation.json"].text)
     assert data["recommendation"]["missed"] == {"min_quality": None}
+
+
+def test_limit_of_a_rate_is_the_rate_and_what_was_under_way() -> None:
+    source = make_source(outcomes=open_study(), select=SelectConfig(slo=SloConfig(e2e_p95_ms=500)))
+    text = readme(source)
+    assert "up to **2 requests/s** a server (poisson arrivals, 5 of them under way" in text
+    assert "## Measured at 2 requests/s (poisson)" in text
+    data = json.loads(render(source)["recommendation.json"].text)
+    assert data["admission_limit_requests_per_s"] == 2.0
+    assert data["concurrent_requests"] == 5.0
+    assert "admission_limit_streams" not in data
+    assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    ("load", "named"),
+    [
+        (
+            {"kind": "ramp", "rate_per_s": 4.0, "start_rate_per_s": 0.5, "arrivals": "poisson"},
+            "**ramp 0.5 to 4 requests/s (poisson)**",
+        ),
+        ({"kind": "replay", "time_scale": 2.0}, "**trace at 2x speed**"),
+        ({"kind": "batch", "concurrency": 16}, "**batch of 16**"),
+    ],
+)
+def test_load_that_was_not_steady_gives_no_limit(load: dict[str, Any], named: str) -> None:
+    source = make_source(outcomes=[outcome(0, points=[point(load=load)])])
+    assert named in readme(source)
+    assert "no limit for admission" in readme(source)
+    assert not any(name.startswith("admission") for name in admission(source.recommendation))
+
+
+def test_saturated_load_is_a_warning() -> None:
+    overrun = point(load=open_load(4.0, saturated=True))
+    text = readme(make_source(outcomes=[outcome(0, points=[overrun])]))
+    assert "could not keep up" in text

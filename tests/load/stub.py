@@ -39,6 +39,9 @@ class Dials:
     logprob_shift: float = 0.0
     nan_logprobs: bool = False
     token_ids: bool = True
+    slow_requests: int = 0
+    slow_every: int = 0
+    slow_s: float = 0.0
 
 
 @dataclass
@@ -64,6 +67,7 @@ class Stub:
         return web.json_response({"tokens": tokens_of((await request.json())["prompt"])})
 
     async def metrics(self, request: web.Request) -> web.Response:
+        self.paths.append(request.path)
         if not self.dials.metrics:
             return web.Response(status=404)
         values = {
@@ -71,6 +75,9 @@ class Stub:
             "vllm:prefix_cache_queries_total": self.counters["queries"],
             "vllm:prefix_cache_hits_total": self.counters["hits"],
             "vllm:num_preemptions_total": 0.0,
+            "vllm:num_requests_running": float(self.in_flight),
+            "vllm:num_requests_waiting": 0.0,
+            "vllm:kv_cache_usage_perc": 0.01 * self.in_flight,
         }
         lines = [f'{name}{{engine="0"}} {value}' for name, value in values.items()]
         return web.Response(text="\n".join(lines) + "\n")
@@ -84,11 +91,19 @@ class Stub:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
+            await self._dawdle(number)
             if body.get("stream"):
                 return await self._stream(request, body, self.dials.fault(number))
             return await self._answer(body, self.dials.fault(number))
         finally:
             self.in_flight -= 1
+
+    async def _dawdle(self, number: int) -> None:
+        """The first `slow_requests`, and every `slow_every`-th one, begin `slow_s` late."""
+        dials = self.dials
+        every = dials.slow_every and number % dials.slow_every == 0
+        if number < dials.slow_requests or every:
+            await asyncio.sleep(dials.slow_s)
 
     async def _answer(self, body: dict[str, Any], fault: str | None) -> web.Response:
         if fault == "stall":

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.load.closed import run_level
-from sweeper.load.prompts import PromptSource
 from sweeper.metrics.summary import LevelSummary, summarise
 from tests.load.stub import Dials, running
-
-PROMPTS = PromptSource([[11, 12, 13, 14], [21, 22, 23]], seed=1)
+from tests.load.work import NumberedWork, closed, drive
 
 
 def driven(dials: Dials, concurrency: int = 4, requests: int = 16) -> LevelSummary:
     with running(dials) as stub:
-        run = run_level(
-            stub.address,
-            concurrency=concurrency,
-            requests=requests,
-            warmup_requests=concurrency,
-            prompts=PROMPTS,
-            stream="driven",
-            input_tokens=32,
-            output_tokens=8,
-            temperature=0.0,
-            ignore_eos=True,
+        run = drive(
+            stub,
+            closed(concurrency, requests),
+            NumberedWork(input_tokens=32, output_tokens=8),
+            warmup_requests_per_stream=1,
             request_timeout_s=10.0,
-            level_timeout_s=30.0,
         )
-    return summarise(run, device_count=1)
+    return summarise([run], device_count=1)
 
 
 def test_a_sound_level_is_valid_and_near_the_dialled_figures() -> None:

@@ -58,6 +58,70 @@ def test_parameters_are_exact_for_known_models(config: dict[str, Any], parameter
     assert facts_from_config(config).parameters == parameters
 
 
+DEEPSEEK_V3 = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "model_type": "deepseek_v3",
+    "num_hidden_layers": 61,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "n_routed_experts": 256,
+    "num_experts_per_tok": 8,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 3,
+    "vocab_size": 129280,
+    "max_position_embeddings": 163840,
+    "tie_word_embeddings": False,
+}
+
+
+def test_latent_attention_and_experts_with_dense_first_layers() -> None:
+    facts = facts_from_config(DEEPSEEK_V3)
+    assert facts.parameters == pytest.approx(671e9, rel=0.001)  # as published
+    assert facts.latent_width == 576
+    assert facts.expert_parameters == 58 * 256 * 3 * 7168 * 2048
+    met = facts.expert_parameters * (1 - facts.experts_per_token / facts.num_experts)
+    # 37 billion weights work on a token, as published; the input embedding is looked up only.
+    working = facts.parameters - met - 129280 * 7168
+    assert working == pytest.approx(37e9, rel=0.02)
+
+
+def test_experts_in_some_layers_only() -> None:
+    every = {**MIXTRAL, "num_experts_per_tok": 2}
+    assert facts_from_config(every).expert_parameters == 32 * 8 * 3 * 4096 * 14336
+    half = facts_from_config({**every, "decoder_sparse_step": 2})
+    assert half.expert_parameters == 16 * 8 * 3 * 4096 * 14336
+    fewer = facts_from_config({**every, "mlp_only_layers": [0, 5]})
+    assert fewer.expert_parameters == 30 * 8 * 3 * 4096 * 14336
+    assert facts_from_config(MIXTRAL).expert_parameters == 0  # how many a token meets is not said
+    assert facts_from_config(LLAMA).experts_per_token == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "full"),
+    [
+        ({}, True),
+        ({"sliding_window": 4096}, False),
+        ({"sliding_window": 4096, "use_sliding_window": False}, True),
+        ({"sliding_window": 32768}, True),
+        ({"sliding_window": None}, True),
+        ({"layer_types": ["full_attention"] * 28}, True),
+        ({"layer_types": ["full_attention", "sliding_attention"] * 14}, False),
+        ({"layer_types": ["linear_attention", "full_attention"] * 14}, False),
+        ({"attention_chunk_size": 8192}, False),
+    ],
+)
+def test_whether_all_layers_look_back_fully(change: dict[str, Any], full: bool) -> None:
+    assert facts_from_config({**QWEN7B, **change}).full_attention is full
+
+
 def test_other_spellings_and_family_defaults() -> None:
     facts = facts_from_config(GPT2)
     assert (facts.num_layers, facts.hidden_size, facts.intermediate_size) == (12, 768, 3072)

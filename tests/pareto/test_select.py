@@ -14,7 +14,7 @@ from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import front_mask, misses, recommend
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
-from tests.factories import outcome, point, study
+from tests.factories import open_load, open_study, outcome, point, study
 
 
 def choose(outcomes: list[TrialOutcome], prefer: str = "throughput", **slo: Any) -> Recommendation:
@@ -211,3 +211,35 @@ def test_a_quality_within_the_error_does_not_keep_a_slow_point_on_the_front() ->
         1, deployment={"q": 1}, points=[point(8, throughput=300, e2e_p95_ms=100)], agreement=0.9
     )
     assert list(front_mask(points_frame([slow, worse]))) == [True, True]
+
+
+def test_baseline_is_compared_at_the_same_rate() -> None:
+    found = choose(open_study(), e2e_p95_ms=500)
+    assert (found.trial, found.level) == (1, "2 requests/s (poisson)")
+    assert (found.concurrency, found.rate_per_s) == (None, 2.0)
+    assert found.load_kind == "open"
+    assert found.baseline is not None
+    assert found.baseline["level"] == found.level
+    assert found.ratios["output_tokens_per_s"] == pytest.approx(99 / 90)
+    assert found.headline.startswith("Trial 1 at 2 requests/s (poisson): ")
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_load_that_the_server_could_not_bear_is_not_recommended() -> None:
+    """It keeps the promise only because one measured for so short a time."""
+    found = choose(open_study(), e2e_p95_ms=800)
+    assert found.point["saturated"] is False
+    assert found.level != "4 requests/s (poisson)"
+    assert choose(open_study()).point["saturated"] is False
+
+
+def test_if_no_load_could_be_borne_that_is_said() -> None:
+    overrun = point(load=open_load(4.0, saturated=True))
+    found = choose([outcome(0, points=[overrun])])
+    assert "faster than they were served" in found.reason
+
+
+def test_alternatives_at_rates_are_named_by_their_level() -> None:
+    found = choose(open_study(), e2e_p95_ms=500)
+    levels = {(row["trial"], row["level"]): row["why"] for row in found.alternatives}
+    assert "lowest latency" in levels[1, "1 requests/s (poisson)"]

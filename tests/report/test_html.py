@@ -7,13 +7,13 @@ import pytest
 
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.errors import NoFeasibleTrialError
-from sweeper.pareto.points import points_frame
+from sweeper.pareto.points import points_frame, row_dict
 from sweeper.pareto.select import recommend
 from sweeper.report.figures import front_figure, hover_text
 from sweeper.report.html import report_html, write_report
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
-from tests.factories import outcome, point, study
+from tests.factories import open_study, outcome, point, study
 
 EVIL = "<script>alert('x')</script>"
 
@@ -102,3 +102,26 @@ def test_figure_has_front_baseline_and_choice(outcomes: list[TrialOutcome]) -> N
         assert len(figure.data[0].x) == 8
     else:
         assert names == []
+
+
+def test_levels_are_shown_by_their_names_and_saturation_is_marked() -> None:
+    page = Page(render(open_study(), e2e_p95_ms=500))
+    assert "At 2 requests/s (poisson) (n=64)" in page.words
+    assert "4 requests/s (poisson), saturated" in page.words
+    assert "None" not in page.words
+    assert "nan" not in page.words
+
+
+def test_speed_of_light_is_marked_as_predicted() -> None:
+    outcomes = study()
+    for trial in outcomes[:2]:
+        for p in trial.points:
+            p.predicted = {"tpot_floor_ms": 4.25, "bandwidth_utilization_share": 0.625}
+    words = Page(render(outcomes, e2e_p95_ms=1000)).words
+    table = words.partition("Speed of light (predicted)")[2]
+    assert "TPOT ms, at least" in table
+    assert "4.25" in table
+    assert "0.625" in table
+    row = points_frame(outcomes).iloc[0].to_dict()
+    assert "predicted: TPOT ms, at least: 4.25" in hover_text(row_dict(row))
+    assert "Speed of light" not in Page(render(study())).words

@@ -23,7 +23,7 @@ EVENTS: list[Event] = [
     TrialStarted(3, "search", {"max_num_seqs": 64}, 2, 20),
     PhaseChanged(3, "start"),
     PhaseChanged(3, "load", "concurrency 8"),
-    LevelDone(3, 8, {"output_tokens_per_s": 123.4, "e2e_p95_ms": 900.0}),
+    LevelDone(3, "4 requests/s (poisson)", {"output_tokens_per_s": 123.4, "e2e_p95_ms": 900.0}),
     TrialEnded(outcome(3)),
     TrialEnded(outcome(4, verdict=Verdict.CAPACITY)),
     StudyProgress(5, "trial 3 at concurrency 8: 123 tokens/s", {"CAPACITY": 1}, 3725.0),
@@ -46,7 +46,7 @@ def test_plain_lines_have_a_time_and_no_colours() -> None:
     assert "\x1b" not in stream.getvalue()
     assert "launch 3 of 20, trial 3 (search): max_num_seqs=64" in lines[1]
     assert "load concurrency 8" in lines[3]
-    assert "123.4 tokens/s" in lines[4]
+    assert "trial 3: 4 requests/s (poisson): 123.4 tokens/s" in lines[4]
     assert "CAPACITY in start after 52 s: No available memory" in lines[6]
     assert "failures: CAPACITY 1; about 1 h 02 min left" in lines[7]
 

@@ -11,7 +11,7 @@ from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
 from sweeper.report.text import render_front, render_misses, render_status
 from sweeper.verdicts import Verdict
-from tests.factories import outcome, study
+from tests.factories import open_study, outcome, study
 
 FRAME = points_frame(study())
 CHOSEN = recommend(FRAME, SelectConfig(slo=SloConfig(e2e_p95_ms=1000)))
@@ -74,3 +74,15 @@ def test_equal_failures_are_told_once() -> None:
     assert text.count("No available memory") == 1
     assert "trial 0, 1, 2, 3, 4 and 2 more: CAPACITY (start)" in text
     assert "remedy: raise gpu_memory_utilization" in text
+
+
+def test_front_at_request_rates_has_names_and_no_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    frame = points_frame(open_study())
+    text = render_front(frame, recommend(frame, SelectConfig(slo=SloConfig(e2e_p95_ms=500))))
+    chosen = next(line for line in text.splitlines() if line.lstrip().startswith("►"))
+    assert "2 requests/s (poisson)" in chosen
+    assert "4 requests/s (poisson), saturated" in text
+    assert "alternative (lowest latency): trial 1 at 1 requests/s (poisson)" in text
+    assert "None" not in text
+    assert "nan" not in text

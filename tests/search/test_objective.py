@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.config.schema import LoadConfig, ObjectiveConfig, SloConfig
 from sweeper.errors import StudyError
 from sweeper.search.objective import (
     CORNER_MARGIN,
@@ -20,6 +20,8 @@ from sweeper.search.objective import (
 )
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
+
+LADDER = LoadConfig(concurrency=[1, 8])
 
 
 def point(
@@ -42,7 +44,7 @@ BASELINE = outcome(point(1, 10, 1000), point(8, 40, 2000))
 
 
 def frontier(with_quality: bool = True) -> Objective:
-    objective = Objective(ObjectiveConfig(), SloConfig(), 8, with_quality)
+    objective = Objective(ObjectiveConfig(), SloConfig(), LADDER, with_quality)
     objective.anchor(BASELINE)
     return objective
 
@@ -139,7 +141,7 @@ def test_without_quality_the_trial_gives_no_value_when_quality_is_an_objective()
 
 
 def test_point_tells_the_classic_three() -> None:
-    objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), 8, True)
+    objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), LADDER, True)
     assert objective.directions == ["maximize", "minimize", "maximize"]
     assert objective.tell(BASELINE).values == (40, 2000, 0.9)
     assert objective.tell(outcome(point(1, 10, 1000))).values is None
@@ -147,7 +149,7 @@ def test_point_tells_the_classic_three() -> None:
 
 def test_slo_tells_the_highest_throughput_that_keeps_it() -> None:
     slo = SloConfig(e2e_p95_ms=1500)
-    objective = Objective(ObjectiveConfig(kind="slo"), slo, 8, True)
+    objective = Objective(ObjectiveConfig(kind="slo"), slo, LADDER, True)
     assert objective.tell(BASELINE).values == (10, 0.9)
     missed = objective.tell(outcome(point(1, 10, 3000)))
     assert missed.values is None
@@ -163,13 +165,13 @@ def test_named_metrics_have_signs() -> None:
     cfg = ObjectiveConfig(
         kind="metrics", metrics=["-e2e_p95_ms", "+output_tokens_per_s_per_gpu"], concurrency=1
     )
-    objective = Objective(cfg, SloConfig(), 8, True)
+    objective = Objective(cfg, SloConfig(), LADDER, True)
     assert objective.directions == ["minimize", "maximize"]
     assert objective.tell(BASELINE).values == (1000, 10)
 
 
 def test_non_finite_values_are_refused() -> None:
-    objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), 8, True)
+    objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), LADDER, True)
     with pytest.raises(ValueError, match="non-finite"):
         objective.tell(outcome(point(8, math.inf, 1)))
 
@@ -177,9 +179,9 @@ def test_non_finite_values_are_refused() -> None:
 def test_a_baseline_without_the_objectives_metric_is_named() -> None:
     cfg = ObjectiveConfig(latency_metric="tpot_p95_ms")
     with pytest.raises(StudyError, match="tpot_p95_ms"):
-        Objective(cfg, SloConfig(), 8, True).anchor(BASELINE)
+        Objective(cfg, SloConfig(), LADDER, True).anchor(BASELINE)
 
 
 def test_without_a_baseline_nothing_is_told_rather_than_invented() -> None:
-    told = Objective(ObjectiveConfig(), SloConfig(), 8, True).tell(BASELINE)
+    told = Objective(ObjectiveConfig(), SloConfig(), LADDER, True).tell(BASELINE)
     assert (told.values, told.violation) == (None, 0.0)

@@ -8,7 +8,13 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial
 
-from sweeper.config.schema import ObjectiveConfig, SamplerConfig, SloConfig, SpaceConfig
+from sweeper.config.schema import (
+    LoadConfig,
+    ObjectiveConfig,
+    SamplerConfig,
+    SloConfig,
+    SpaceConfig,
+)
 from sweeper.search.candidates import Candidates
 from sweeper.search.objective import Objective
 from sweeper.search.proposals import Proposals
@@ -41,7 +47,9 @@ SIZE = 2 * 3 * 3
 
 
 def objective() -> Objective:
-    return Objective(ObjectiveConfig(kind="point"), SloConfig(), 8, True)
+    return Objective(
+        ObjectiveConfig(kind="point"), SloConfig(), LoadConfig(concurrency=[1, 8]), True
+    )
 
 
 def proposals(path: Path, kind: str = "tpe", space: Space = SPACE) -> Proposals:

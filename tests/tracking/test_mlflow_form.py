@@ -16,7 +16,7 @@ from sweeper.tracking.mlflow_form import (
     sanitise,
 )
 from sweeper.verdicts import Verdict
-from tests.factories import outcome, point
+from tests.factories import open_load, open_study, outcome, point
 
 ACCEPTED = re.compile(r"[A-Za-z0-9_\-.:/ ]+")
 
@@ -85,3 +85,31 @@ def test_retry_has_a_name_and_tag_of_its_own() -> None:
 
 def test_best_point_of_nothing_valid_is_none() -> None:
     assert best_point([point(valid=False)]) is None
+
+
+def test_steps_at_request_rates_are_places_in_the_ladder() -> None:
+    form = run_form(open_study()[0], [])
+    steps = {value: step for name, value, step in form.metrics if name == "output_tokens_per_s"}
+    assert steps == {50.0: 0, 90.0: 1, 120.0: 2}
+    assert ("best_rate_per_s", 4.0, 0) in form.metrics
+    assert not any(name == "best_concurrency" for name, _, _ in form.metrics)
+
+
+def test_predicted_figures_are_logged_as_such() -> None:
+    bounded = point(8)
+    bounded.predicted = {"tpot_floor_ms": 5.0, "odd%name": 1.0, "endless": float("inf")}
+    names = {
+        name: (value, step)
+        for name, value, step in run_form(outcome(0, points=[bounded]), []).metrics
+    }
+    assert names["predicted.tpot_floor_ms"] == (5.0, 8)
+    assert names["predicted.oddpctname"] == (1.0, 8)
+    assert "tpot_floor_ms" not in names
+    assert "predicted.endless" not in names
+
+
+def test_new_metrics_are_logged_and_the_rate_of_an_slo_search_too() -> None:
+    kept = point(load=open_load(2.0), goodput_share=0.995)
+    form = run_form(outcome(0, points=[kept], learnt={"slo_rate_per_s": 2.0}), [])
+    assert ("goodput_share", 0.995, 0) in form.metrics
+    assert ("slo_rate_per_s", 2.0, 0) in form.metrics

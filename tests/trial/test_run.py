@@ -35,7 +35,8 @@ def test_a_baseline_is_measured_at_every_level_and_writes_the_reference(
     assert not (tmp_path / "launch.json").exists(), "the note of a running launch is gone"
     phases = [event.phase for event in events if isinstance(event, PhaseChanged)]
     assert phases == ["start", "warmup", "load", "load", "quality", "stop"]
-    assert [event.concurrency for event in events if isinstance(event, LevelDone)] == [1, 4]
+    driven = [event.level for event in events if isinstance(event, LevelDone)]
+    assert driven == ["concurrency 1", "concurrency 4"]
 
 
 def test_an_outcome_survives_the_journal(trial: Runner) -> None:
@@ -51,7 +52,7 @@ def test_no_text_is_kept_anywhere(trial: Runner, tmp_path: Path) -> None:
     outcome = trial().outcome
     kept = json.dumps(outcome.to_dict()) + "".join(
         path.read_bytes().decode("utf-8", errors="ignore")
-        for path in (tmp_path / "run").iterdir()
+        for path in (tmp_path / "run").rglob("*")
         if path.is_file()
     )
     for text in [*sentences(), *(prompt.text for prompt in load_suite())]:

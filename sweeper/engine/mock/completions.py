@@ -9,8 +9,8 @@ from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from typing import Any
 
+from sweeper.engine.httpd import Response, as_json
 from sweeper.engine.mock.faults import Faults
-from sweeper.engine.mock.httpd import Response, as_json
 from sweeper.engine.mock.language import CONTEXT, Language
 from sweeper.engine.mock.scheduler import Scheduler, Sequence
 

@@ -23,6 +23,7 @@ from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
 from sweeper.engine.served import Command, ServedEngine
 from sweeper.engine.vllm import effective, flags, log_facts
 from sweeper.engine.vllm.diagnosis import diagnose_vllm
+from sweeper.engine.vllm.tolerances import TOLERATED
 from sweeper.verdicts import Diagnosis, Phase
 
 MOCK_VERSION = "1"
@@ -43,6 +44,7 @@ class MockEngine(ServedEngine):
 
     name = "mock"
     predicted = True
+    tolerated = TOLERATED
 
     def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
         super().__init__(cfg, cache_dir=cache_dir)
@@ -89,12 +91,27 @@ class MockEngine(ServedEngine):
             "PYTHONPATH": str(Path(sweeper.__file__).resolve().parent.parent),
             API_KEY_VARIABLE: endpoint.api_key,
         }
-        return Command(tuple(argv), env, parameters)
+        return Command(tuple(argv), env, _asked(parameters))
 
     def effective_args(self, endpoint: Endpoint, log_text: str) -> dict[str, Any]:
         """Arguments in effect, as the stub tells them."""
         return effective.read_back(endpoint, log_text, server_info=True)
 
+    def echoed_args(self, log_text: str) -> dict[str, Any]:
+        """Arguments as the stub was given them. Pure."""
+        return log_facts.echoed(log_text)
+
     def learnt(self, log_text: str) -> dict[str, float | int | str]:
         """Memory, KV-cache size and times of the start."""
         return log_facts.learn(log_text)
+
+
+def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The deployment by the names under which the stub tells what is in effect."""
+    asked = {k: v for k, v in parameters.items() if k not in flags.SPECULATIVE_PARTS}
+    asked = {k: v for k, v in asked.items() if not k.startswith(flags.ENV_PREFIX)}
+    if "speculative" in parameters:
+        tokens = parameters.get("num_speculative_tokens")
+        config = {"method": parameters["speculative"], "num_speculative_tokens": tokens}
+        asked["speculative_config"] = config
+    return asked

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sweeper.engine.mock.httpd import DropConnection, Response, as_json
+from sweeper.engine.httpd import DropConnection, Response, as_json
 from sweeper.engine.mock.options import Fault
 
 _STUBBORN = (
@@ -34,6 +35,11 @@ class Faults:
     @property
     def empty_first_chunk(self) -> bool:
         return any(fault.empty_first_chunk for fault in self._faults)
+
+    def followed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters that the server acts on: all but those that a fault makes it ignore."""
+        ignored = {name for fault in self._faults for name in fault.ignores}
+        return {name: value for name, value in parameters.items() if name not in ignored}
 
     @property
     def slow_factor(self) -> float:

@@ -58,6 +58,7 @@ class Machine:
     pipeline_parallel: int
     data_parallel: int
     slow_factor: float = 1.0
+    dtype: str = "bfloat16"
 
     @classmethod
     def of(
@@ -84,6 +85,7 @@ class Machine:
             pipeline_parallel=int(parameters.get("pipeline_parallel_size", 1)),
             data_parallel=int(parameters.get("data_parallel_size", 1)),
             slow_factor=slow_factor,
+            dtype=str(parameters.get("dtype", "bfloat16")),
         )
 
     @property

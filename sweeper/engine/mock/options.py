@@ -69,6 +69,7 @@ class Fault:
         slow_factor: factor on all times.
         stubborn_child: a child in a session of its own ignores TERM and outlives its parent.
         ignore_sigterm: the server itself ignores TERM.
+        ignores: parameters that are accepted and then not followed, as if left out.
         when: parameter → values; the fault strikes only if the deployment has one of them
             (`default` stands for a parameter that is left out).
     """
@@ -85,6 +86,7 @@ class Fault:
     slow_factor: float = 1.0
     stubborn_child: bool = False
     ignore_sigterm: bool = False
+    ignores: list[str] = field(default_factory=list)
     when: dict[str, Any] = field(default_factory=dict)
 
     def strikes(self, parameters: Mapping[str, Any]) -> bool:

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sweeper.engine.httpd import Request, Response, as_json, serve
 from sweeper.engine.mock import telling
 from sweeper.engine.mock.completions import Completions, bad_request
 from sweeper.engine.mock.faults import Faults
-from sweeper.engine.mock.httpd import Request, Response, as_json, serve
 from sweeper.engine.mock.language import language_of
 from sweeper.engine.mock.machine import Machine, quantization_bits
 from sweeper.engine.mock.options import mock_options, read_fault
@@ -107,7 +107,7 @@ def _start(settings: Mapping[str, Any], host: str, port: int) -> int:
     options = mock_options(settings.get("options", {}))
     struck = [read_fault(fault) for fault in options.faults]
     faults = Faults([fault for fault in struck if fault.strikes(parameters)])
-    machine = Machine.of(parameters, options, faults.slow_factor)
+    machine = Machine.of(faults.followed(parameters), options, faults.slow_factor)
     faults.at_start()
     time.sleep(machine.start_s)
     refusal = machine.refusal()

@@ -63,6 +63,11 @@ def metrics(scheduler: Scheduler, served_name: str) -> str:
     for name, (kind, value) in values.items():
         family = name.removesuffix("_total") if kind == "counter" else name
         lines += [f"# TYPE {family} {kind}", f"{name}{label} {float(value)}"]
+    block_size, replicas = scheduler.machine.block_size, scheduler.machine.data_parallel
+    lines += [
+        f'vllm:cache_config_info{{block_size="{block_size}",engine="{replica}"}} 1.0'
+        for replica in range(replicas)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -78,7 +83,7 @@ def server_info(machine: Machine) -> dict[str, Any]:
         "vllm_config": {
             "model_config": {
                 "max_model_len": machine.max_model_len,
-                "dtype": "torch.bfloat16",
+                "dtype": f"torch.{machine.dtype}",
                 "quantization": None if machine.quantization == "none" else machine.quantization,
                 "enforce_eager": machine.eager,
             },

@@ -1,23 +1,28 @@
 """Effective engine arguments, read back from a running vLLM server.
 
-Three sources, later ones win:
+Three sources tell what is in effect, later ones win:
 
-1. the log: arguments as parsed, and the engine's summary of its configuration;
-2. `/metrics`: the labels of `vllm:cache_config_info`;
+1. the log: the engine's summary of its configuration, and the scheduler's line on its batch;
+2. `/metrics`: the labels of `vllm:cache_config_info`, one line a replica;
 3. `/server_info`, if `engine.options.server_info=true`. It tells everything, but vLLM serves it
    only in development mode, which also opens endpoints that no API key guards (`/collective_rpc`,
    `/sleep`) to every user of the machine, and is not how a deployment runs. It is therefore off by
    default, and never part of an exported command.
+
+The arguments as the server parsed them stand in the log too. They are an echo of the command line
+and prove nothing; `sweeper.engine.vllm.log_facts.echoed` reads them. What only they tell
+(`max_num_seqs`, unless `/server_info` may be asked) is recorded as not told.
 """
 
 from __future__ import annotations
 
 import http.client
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from sweeper.engine.local_http import Endpoint, call
+from sweeper.engine.local_http import Endpoint, call_url
 from sweeper.engine.vllm import log_facts
 
 TIMEOUT_S = 30.0
@@ -39,10 +44,8 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
         name: name for name in ("max_model_len", "dtype", "quantization", "enforce_eager", "seed")
     },
     "cache_config": _CACHE_NAMES,
-    "parallel_config": {
-        name: name
-        for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
-    },
+    # Not `data_parallel_size`: every replica of a dense model counts itself as one.
+    "parallel_config": {name: name for name in ("tensor_parallel_size", "pipeline_parallel_size")},
     "scheduler_config": {
         "max_num_seqs": "max_num_seqs",
         "max_num_batched_tokens": "max_num_batched_tokens",
@@ -50,28 +53,38 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
         "async_scheduling": "async_scheduling",
     },
 }
+_SPECULATIVE = ("method", "num_speculative_tokens", "prompt_lookup_max", "prompt_lookup_min")
 
 
 def read_back(endpoint: Endpoint, log_text: str, *, server_info: bool) -> dict[str, Any]:
     """Arguments in effect, by underscored name; what no source tells is absent."""
-    found = log_facts.arguments(log_text)
-    found.update(from_metrics(_text(endpoint, "/metrics")))
+    asked = ask(endpoint.base_url, endpoint.api_key, server_info=server_info)
+    return {**log_facts.effective(log_text), **asked}
+
+
+def ask(base_url: str, api_key: str | None, *, server_info: bool) -> dict[str, Any]:
+    """Arguments that a server tells over HTTP; empty if it is no vLLM, or does not answer."""
+    found = from_metrics(_text(base_url, api_key, "/metrics"))
     if server_info:
-        found.update(from_server_info(_json(endpoint, "/server_info?config_format=json")))
+        info = _text(base_url, api_key, "/server_info?config_format=json")
+        found.update(from_server_info(_plain_json(info)))
     return found
 
 
 def from_metrics(text: str) -> dict[str, Any]:
-    """Cache settings from the labels of `vllm:cache_config_info`. Pure."""
-    match = _CACHE_LINE.search(text)
-    if match is None:
+    """Cache settings from the labels of `vllm:cache_config_info`, and how many replicas. Pure."""
+    replicas = [dict(_LABEL.findall(line)) for line in _CACHE_LINE.findall(text)]
+    if not replicas:
         return {}
-    labels = dict(_LABEL.findall(match.group(1)))
-    return {
+    labels = replicas[0]
+    found = {
         name: _value(labels[label])
         for label, name in _CACHE_NAMES.items()
         if label in labels and labels[label] != "None"
     }
+    if "engine" in labels:
+        found["data_parallel_size"] = len({replica.get("engine") for replica in replicas})
+    return found
 
 
 def from_server_info(info: Any) -> dict[str, Any]:
@@ -92,6 +105,10 @@ def from_server_info(info: Any) -> dict[str, Any]:
             )
     if "dtype" in found:
         found["dtype"] = str(found["dtype"]).removeprefix("torch.")
+    speculative = config.get("speculative_config")
+    if isinstance(speculative, dict):
+        told = {name: speculative.get(name) for name in _SPECULATIVE}
+        found["speculative_config"] = {k: v for k, v in told.items() if v is not None}
     return found
 
 
@@ -107,16 +124,16 @@ def _value(text: str) -> Any:
     return text
 
 
-def _text(endpoint: Endpoint, path: str) -> str:
+def _text(base_url: str, api_key: str | None, path: str) -> str:
     try:
-        reply = call(endpoint, path, timeout_s=TIMEOUT_S)
+        reply = call_url(base_url, path, api_key=api_key, timeout_s=TIMEOUT_S)
     except (OSError, http.client.HTTPException):
         return ""
     return reply.text if reply.status == http.HTTPStatus.OK else ""
 
 
-def _json(endpoint: Endpoint, path: str) -> Any:
+def _plain_json(text: str) -> Any:
     try:
-        return call(endpoint, path, timeout_s=TIMEOUT_S).json()
-    except (OSError, http.client.HTTPException, ValueError):
+        return json.loads(text)
+    except ValueError:
         return None

@@ -17,6 +17,7 @@ from sweeper.engine.vllm import effective, flags, log_facts
 from sweeper.engine.vllm.diagnosis import diagnose_vllm
 from sweeper.engine.vllm.facts import VllmInstallation, probe
 from sweeper.engine.vllm.options import VllmOptions
+from sweeper.engine.vllm.tolerances import TOLERATED
 from sweeper.verdicts import Diagnosis, Phase
 
 
@@ -32,6 +33,7 @@ class VllmEngine(ServedEngine):
     """
 
     name = "vllm"
+    tolerated = TOLERATED
 
     def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
         super().__init__(cfg, cache_dir=cache_dir)
@@ -60,9 +62,9 @@ class VllmEngine(ServedEngine):
     def command(self, request: LaunchRequest, endpoint: Endpoint) -> Command:
         """`python -m` on the server's module; the console script is missing in some builds."""
         asked, env = flags.deployment_flags(request.parameters)
-        settings = {**self._args, **_model_flags(request), **asked}
+        settings = {**self._args, **model_flags(request), **asked}
         launch = {
-            "model": _model(request.model_path),
+            "model": model_place(request.model_path),
             "served_model_name": request.served_name,
             "host": LOOPBACK,
             "port": endpoint.port,
@@ -86,6 +88,10 @@ class VllmEngine(ServedEngine):
         """Arguments in effect, from the log, `/metrics` and, if asked for, `/server_info`."""
         return effective.read_back(endpoint, log_text, server_info=self._options.server_info)
 
+    def echoed_args(self, log_text: str) -> dict[str, Any]:
+        """Arguments as the server parsed them. Pure."""
+        return log_facts.echoed(log_text)
+
     def learnt(self, log_text: str) -> dict[str, float | int | str]:
         """Memory, KV-cache size and times of the start."""
         return log_facts.learn(log_text)
@@ -104,12 +110,13 @@ class VllmEngine(ServedEngine):
         return env
 
 
-def _model(path: str) -> str:
+def model_place(path: str) -> str:
     """A local folder by its full path; a hub id as it is."""
     return str(Path(path).resolve()) if Path(path).is_dir() else path
 
 
-def _model_flags(request: LaunchRequest) -> dict[str, Any]:
+def model_flags(request: LaunchRequest) -> dict[str, Any]:
+    """Flags that a launch takes from the model's configuration."""
     chosen: dict[str, Any] = {}
     if request.dtype is not None and not flags.is_left_out("dtype", request.dtype):
         chosen["dtype"] = request.dtype

@@ -46,13 +46,20 @@ _ENGINE_FIELDS = {
     "kv_cache_dtype": "kv_cache_dtype",
     "tensor_parallel_size": "tensor_parallel_size",
     "pipeline_parallel_size": "pipeline_parallel_size",
-    "data_parallel_size": "data_parallel_size",
     "enforce_eager": "enforce_eager",
     "enable_prefix_caching": "enable_prefix_caching",
     "enable_chunked_prefill": "enable_chunked_prefill",
     "seed": "seed",
     "device_config": "device",
 }
+# `data_parallel_size` is not among them: every replica of a dense model counts itself as one.
+_SPECULATIVE_FIELDS = {
+    "method": "method",
+    "model": "model",
+    "num_spec_tokens": "num_speculative_tokens",
+}
+_BATCHED_TOKENS = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
+_OPENING, _CLOSING = "([{", ")]}"
 _LAUNCH_ONLY = {"host", "port", "model", "model_tag", "served_model_name", "api_key"}
 
 
@@ -66,16 +73,21 @@ def learn(log_text: str) -> Learnt:
     return learnt
 
 
-def arguments(log_text: str) -> dict[str, Any]:
-    """Effective arguments by underscored name, as far as the log tells them.
+def effective(log_text: str) -> dict[str, Any]:
+    """Arguments in effect by underscored name, as far as the log tells them.
 
-    Two lines tell: "non-default args", as the server parsed them, and the engine's own summary,
-    which has defaults too. The first wins where both speak.
+    Two lines tell: the engine's summary of its configuration, made after everything that may
+    change an argument, and the scheduler's line on chunked prefill.
     """
-    return {**_engine_summary(log_text), **_non_default(log_text)}
+    found = _engine_summary(log_text)
+    match = _BATCHED_TOKENS.search(log_text)
+    if match is not None:
+        found["max_num_batched_tokens"] = int(match.group(1))
+    return found
 
 
-def _non_default(log_text: str) -> dict[str, Any]:
+def echoed(log_text: str) -> dict[str, Any]:
+    """Arguments as the server understood its command line: no proof that they had an effect."""
     match = re.search(r"non-default args: (\{.*\})", log_text)
     if match is None:
         return {}
@@ -90,11 +102,45 @@ def _engine_summary(log_text: str) -> dict[str, Any]:
     match = _ENGINE_LINE.search(log_text)
     if match is None:
         return {}
-    found: dict[str, Any] = {}
-    for word, name in _ENGINE_FIELDS.items():
-        value = re.search(rf"(?:^|[ ,]){word}=([^,\s]+)", match.group(1))
-        if value is not None:
-            found[name] = _plain(value.group(1))
+    told = _fields(match.group(1))
+    found = {name: _plain(told[word]) for word, name in _ENGINE_FIELDS.items() if word in told}
+    if "speculative_config" in told:
+        found["speculative_config"] = _speculative(told["speculative_config"])
+    return found
+
+
+def _speculative(text: str) -> dict[str, Any] | None:
+    """From ``SpeculativeConfig(method='ngram', model=None, num_spec_tokens=2)``, or ``None``."""
+    head, _, inside = text.partition("(")
+    if not inside:
+        return None if head == "None" else {}
+    told = {w: _plain(value) for w, value in _fields(inside.removesuffix(")") + ",").items()}
+    return {
+        name: told[word] for word, name in _SPECULATIVE_FIELDS.items() if told.get(word) is not None
+    }
+
+
+def _fields(text: str) -> dict[str, str]:
+    """``a=1, b=F(c=2, d=[3]),`` as word → text, the outermost level only.
+
+    A line may be cut anywhere: an entry that no comma ends is left out.
+    """
+    found: dict[str, str] = {}
+    depth, quote, start = 0, "", 0
+    for index, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign in _OPENING:
+            depth += 1
+        elif sign in _CLOSING:
+            depth -= 1
+        elif sign == "," and depth == 0:
+            word, separator, value = text[start:index].strip().partition("=")
+            if separator:
+                found.setdefault(word, value)
+            start = index + 1
     return found
 
 

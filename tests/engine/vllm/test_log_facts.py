@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sweeper.engine.vllm.log_facts import arguments, learn
+from sweeper.engine.vllm.log_facts import echoed, effective, learn
 
 
 def test_figures_of_a_cpu_server(healthy_log: str) -> None:
@@ -48,20 +48,54 @@ def test_older_wordings_are_read() -> None:
 
 def test_silent_log_teaches_nothing() -> None:
     assert learn("") == {}
-    assert arguments("") == {}
+    assert effective("") == {}
+    assert echoed("") == {}
 
 
-def test_arguments_of_a_real_server(healthy_log: str) -> None:
-    found = arguments(healthy_log)
+def test_command_line_as_a_real_server_understood_it(healthy_log: str) -> None:
+    found = echoed(healthy_log)
     assert found["max_num_seqs"] == 16
     assert found["gpu_memory_utilization"] == 0.2
+    assert not {"port", "host", "model", "served_model_name"} & set(found)
+
+
+def test_what_is_in_effect_on_a_real_server(healthy_log: str) -> None:
+    found = effective(healthy_log)
     assert found["enforce_eager"] is True
     assert found["max_model_len"] == 2048
     assert found["dtype"] == "bfloat16"
     assert found["quantization"] is None
     assert found["tensor_parallel_size"] == 1
-    assert not {"port", "host", "model", "served_model_name"} & set(found)
+    assert found["speculative_config"] is None
+    # The line is cut off within this entry, and half a word is no value.
+    assert "kv_cache_dtype" not in found
+    # Every replica of a dense model counts itself as one.
+    assert "data_parallel_size" not in found
+
+
+def test_entries_inside_others_are_not_the_engines() -> None:
+    summary = (
+        "Initializing a V1 LLM engine (v0.32.0) with config: model='/a, b', speculative_config="
+        "SpeculativeConfig(method='draft_model', model='/models/draft', num_spec_tokens=3), "
+        "quantization_config=Args(linear=None, moe=Key(dtype=torch.int8, seed=9), ignore=[]), "
+        "dtype=torch.float16, seed=0, enforce_eager=False, kernel_config=Kernels()"
+    )
+    assert effective(summary) == {
+        "dtype": "float16",
+        "seed": 0,
+        "enforce_eager": False,
+        "speculative_config": {
+            "method": "draft_model",
+            "model": "/models/draft",
+            "num_speculative_tokens": 3,
+        },
+    }
+
+
+def test_batch_limit_is_in_the_schedulers_line() -> None:
+    line = "INFO [scheduler.py:307] Chunked prefill is enabled with max_num_batched_tokens=4096."
+    assert effective(line) == {"max_num_batched_tokens": 4096}
 
 
 def test_arguments_that_are_no_literals_are_left_out() -> None:
-    assert arguments("non-default args: {'a': <object at 0x1>}") == {}
+    assert echoed("non-default args: {'a': <object at 0x1>}") == {}

@@ -1,38 +1,19 @@
-"""A closed loop against a server with dialled faults."""
+"""A load level against a server with dialled faults."""
 
 from __future__ import annotations
 
 import _thread
 import threading
 import time
-from typing import Any
 
 import pytest
 
 from sweeper.load import server_metrics
-from sweeper.load.closed import run_level
-from sweeper.load.prompts import PromptSource
-from sweeper.load.records import LevelRun, RequestOutcome
-from tests.load.stub import Dials, Stub, running
-
-PROMPTS = PromptSource([[11, 12, 13, 14], [21, 22, 23], [31, 32, 33, 34, 35]], seed=1)
-
-
-def drive(stub: Stub, **changes: Any) -> LevelRun:
-    settings: dict[str, Any] = {
-        "concurrency": 4,
-        "requests": 12,
-        "warmup_requests": 0,
-        "prompts": PROMPTS,
-        "stream": "test",
-        "input_tokens": 16,
-        "output_tokens": 5,
-        "temperature": 0.0,
-        "ignore_eos": True,
-        "request_timeout_s": 5.0,
-        "level_timeout_s": 20.0,
-    }
-    return run_level(stub.address, **(settings | changes))
+from sweeper.load.decoding import Decoding
+from sweeper.load.drive import Listeners
+from sweeper.load.records import LevelRun, RequestOutcome, RequestRecord
+from tests.load.stub import Dials, running
+from tests.load.work import closed, drive
 
 
 def outcomes(run: LevelRun) -> set[RequestOutcome]:
@@ -40,9 +21,9 @@ def outcomes(run: LevelRun) -> set[RequestOutcome]:
 
 
 def test_a_good_level() -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[RequestRecord] = []
     with running(Dials(first_token_s=0.02, token_s=0.005)) as stub:
-        run = drive(stub, warmup_requests=4, on_progress=lambda *step: seen.append(step))
+        run = drive(stub, warmup_requests_per_stream=1, listeners=Listeners(seen.append))
     assert stub.max_in_flight == 4
     assert outcomes(run) == {RequestOutcome.OK}
     assert [record.index for record in run.records] == list(range(12))
@@ -51,14 +32,15 @@ def test_a_good_level() -> None:
         assert record.first_token_s is not None
         assert record.first_token_s - record.sent_s >= 0.02
         assert record.finished_s - record.first_token_s >= 4 * 0.005
-    assert seen[-1] == (12, 12) and len(seen) == 12
+    assert sorted(seen, key=lambda record: record.index) == list(run.records)
+    assert {(r.input_tokens_asked, r.output_tokens_asked) for r in run.records} == {(16, 5)}
     assert run.ended_early is None and run.requests_asked == 12 and run.exact_input
     assert run.client_cpu_s > 0
 
 
 def test_the_window_is_where_all_streams_are_busy() -> None:
     with running(Dials(first_token_s=0.03)) as stub:
-        run = drive(stub, concurrency=3, requests=9)
+        run = drive(stub, closed(3, 9))
     start, end = run.window_s
     starts = sorted(record.sent_s for record in run.records)
     ends = sorted(record.finished_s for record in run.records)
@@ -68,7 +50,7 @@ def test_the_window_is_where_all_streams_are_busy() -> None:
 
 def test_warm_up_is_excluded_with_prompts_of_its_own_and_counters_begin_after_it() -> None:
     with running() as stub:
-        run = drive(stub, warmup_requests=8)
+        run = drive(stub, warmup_requests_per_stream=2)
     prompts = [tuple(body["prompt"]) for body in stub.bodies]
     assert len(prompts) == 20 and len(set(prompts)) == 20
     assert len(run.records) == 12
@@ -78,12 +60,13 @@ def test_warm_up_is_excluded_with_prompts_of_its_own_and_counters_begin_after_it
 
 def test_lengths_are_asked_for_so_that_they_can_be_checked() -> None:
     with running() as stub:
-        drive(stub, requests=1, concurrency=1)
-        drive(stub, requests=1, concurrency=1, ignore_eos=False, seed=3, temperature=0.7)
-    fixed, free = stub.bodies
+        drive(stub, closed(1, 1))
+        free = Decoding(ignore_eos=False, seed=3, temperature=0.7)
+        drive(stub, closed(1, 1), decoding=free)
+    fixed, other = stub.bodies
     assert (fixed["min_tokens"], fixed["max_tokens"], fixed["ignore_eos"]) == (5, 5, True)
     assert fixed["stream_options"] == {"include_usage": True}
-    assert "min_tokens" not in free and (free["seed"], free["temperature"]) == (3, 0.7)
+    assert "min_tokens" not in other and (other["seed"], other["temperature"]) == (3, 0.7)
 
 
 def test_a_server_without_metrics_is_measured_without_counters() -> None:
@@ -134,14 +117,14 @@ def test_several_tokens_a_chunk_are_counted_by_usage() -> None:
 
 def test_51_percent_failures_are_all_told() -> None:
     with running(Dials(fault=lambda number: "http_500" if number % 100 < 51 else None)) as stub:
-        run = drive(stub, concurrency=60, requests=100)
+        run = drive(stub, closed(60, 100))
     failed = [record for record in run.records if record.outcome is RequestOutcome.ERROR]
     assert len(run.records) == 100 and len(failed) == 51
 
 
 def test_a_level_of_failures_only_ends_after_one_round() -> None:
     with running(Dials(fault=lambda _: "http_500")) as stub:
-        run = drive(stub, requests=1000)
+        run = drive(stub, closed(4, 1000))
     assert len(run.records) < 20
     assert run.ended_early is not None and "engine is dead" in run.ended_early
 
@@ -156,14 +139,14 @@ def test_a_stalled_stream_times_out_and_does_not_take_the_level_with_it() -> Non
 def test_a_server_that_hangs_costs_one_round_of_timeouts() -> None:
     started = time.monotonic()
     with running(Dials(fault=lambda _: "stall")) as stub:
-        run = drive(stub, requests=100, request_timeout_s=0.4)
+        run = drive(stub, closed(4, 100), request_timeout_s=0.4)
     assert time.monotonic() - started < 3
     assert outcomes(run) == {RequestOutcome.TIMEOUT} and run.ended_early is not None
 
 
 def test_a_failing_warm_up_ends_the_level_without_records() -> None:
     with running(Dials(fault=lambda _: "http_500")) as stub:
-        run = drive(stub, warmup_requests=4)
+        run = drive(stub, warmup_requests_per_stream=1)
     assert run.records == ()
     assert run.ended_early is not None and run.ended_early.startswith("warm-up")
 
@@ -171,7 +154,8 @@ def test_a_failing_warm_up_ends_the_level_without_records() -> None:
 def test_a_dead_server_ends_the_level_at_once() -> None:
     started = time.monotonic()
     with running(Dials(fault=lambda _: "stall")) as stub:
-        run = drive(stub, request_timeout_s=60.0, is_alive=lambda: time.monotonic() < started + 0.4)
+        alive = Listeners(is_alive=lambda: time.monotonic() < started + 0.4)
+        run = drive(stub, request_timeout_s=60.0, listeners=alive)
     assert time.monotonic() - started < 3
     assert run.ended_early == "the server died"
     assert len(run.records) == 4 and outcomes(run) == {RequestOutcome.ERROR}
@@ -181,7 +165,7 @@ def test_a_refused_connection_ends_the_level_at_once() -> None:
     with running() as stub:
         pass
     started = time.monotonic()
-    run = drive(stub, requests=10_000)
+    run = drive(stub, closed(4, 10_000))
     assert time.monotonic() - started < 3
     assert run.ended_early is not None and outcomes(run) == {RequestOutcome.ERROR}
 
@@ -189,7 +173,7 @@ def test_a_refused_connection_ends_the_level_at_once() -> None:
 def test_the_level_has_a_deadline() -> None:
     started = time.monotonic()
     with running(Dials(first_token_s=0.05)) as stub:
-        run = drive(stub, requests=10_000, level_timeout_s=0.5)
+        run = drive(stub, closed(4, 10_000), level_timeout_s=0.5)
     assert time.monotonic() - started < 3
     assert run.ended_early is not None and "0.5 s" in run.ended_early
     assert RequestOutcome.OK in outcomes(run)
@@ -211,11 +195,89 @@ def test_a_broken_liveness_probe_is_a_bug_and_not_a_hang() -> None:
         raise RuntimeError("probe is broken")
 
     with running(Dials(fault=lambda _: "stall")) as stub, pytest.raises(RuntimeError):
-        drive(stub, is_alive=probe)
+        drive(stub, listeners=Listeners(is_alive=probe))
 
 
 def test_the_client_can_keep_many_streams_in_flight() -> None:
     with running(Dials(first_token_s=0.3)) as stub:
-        run = drive(stub, concurrency=150, requests=150)
+        run = drive(stub, closed(150, 150))
     assert stub.max_in_flight == 150
     assert outcomes(run) == {RequestOutcome.OK}
+
+
+def test_warm_up_goes_on_until_two_rounds_take_the_same_time() -> None:
+    slow_first = Dials(first_token_s=0.03, slow_requests=4, slow_s=0.3)
+    with running(slow_first) as stub:
+        run = drive(
+            stub,
+            closed(4, 4),
+            warmup_requests_per_stream=1,
+            warmup_max_rounds=9,
+            warmup_tolerance_share=0.3,
+        )
+    assert run.warm_up.stable is True
+    assert run.warm_up.rounds == 3 and run.warm_up.requests == 12
+    prompts = [tuple(body["prompt"]) for body in stub.bodies]
+    assert len(set(prompts)) == len(prompts), "warm-up rounds must not share prompts"
+
+
+def test_a_warm_up_that_never_settles_ends_and_says_so() -> None:
+    with running(Dials(slow_every=5, slow_s=0.2)) as stub:
+        run = drive(
+            stub,
+            closed(1, 2),
+            warmup_requests_per_stream=1,
+            warmup_max_rounds=3,
+            warmup_tolerance_share=1e-9,
+        )
+    assert run.warm_up.stable is False and run.warm_up.rounds == 3
+
+
+def test_gauges_are_sampled_while_requests_run() -> None:
+    with running(Dials(first_token_s=0.1)) as stub:
+        run = drive(stub, gauges_every_s=0.05)
+    assert len(run.gauges) >= 3
+    assert max(g.values[server_metrics.RUNNING] for g in run.gauges) == 4
+    times = [gauge.at_s for gauge in run.gauges]
+    assert times == sorted(times) and times[-1] <= run.duration_s
+
+
+def test_a_server_without_gauges_is_asked_once_only() -> None:
+    with running(Dials(first_token_s=0.1, metrics=False)) as stub:
+        run = drive(stub, gauges_every_s=0.02)
+    assert run.gauges == ()
+    assert stub.paths.count("/metrics") <= 3
+
+
+def test_a_client_that_is_kept_from_working_knows_it() -> None:
+    def hold_the_loop(_: RequestRecord) -> None:
+        time.sleep(0.05)
+
+    with running(Dials(first_token_s=0.02)) as stub:
+        held = drive(stub, listeners=Listeners(hold_the_loop))
+        free = drive(stub)
+    assert held.loop_lag_p95_s is not None and held.loop_lag_p95_s > 0.03
+    assert free.loop_lag_p95_s is not None and free.loop_lag_p95_s < 0.02
+
+
+def test_a_level_costs_little_beside_its_requests() -> None:
+    with running(Dials(first_token_s=0.02)) as stub:
+        overheads = [drive(stub, warmup_requests_per_stream=1).overhead_s for _ in range(3)]
+    assert min(overheads) < 0.2
+
+
+def test_beam_search_is_asked_for_in_the_engines_words() -> None:
+    with running() as stub:
+        run = drive(stub, closed(1, 1), decoding=Decoding(beam_width=4))
+    (body,) = stub.bodies
+    assert (body["use_beam_search"], body["n"]) == (True, 4)
+    assert "min_tokens" not in body and run.beam_width == 4
+
+
+def test_text_is_handed_out_only_to_those_who_ask() -> None:
+    texts: list[str] = []
+    with running() as stub:
+        drive(stub, closed(1, 2), listeners=Listeners(on_text=lambda *told: texts.append(told[2])))
+        run = drive(stub, closed(1, 2))
+    assert len(texts) == 2 and all(" word" in text for text in texts)
+    assert not any(hasattr(record, "text") for record in run.records)

@@ -1,0 +1,1 @@
+"""What measures this product itself."""

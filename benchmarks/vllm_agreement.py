@@ -1,0 +1,201 @@
+"""Do our client and ``vllm bench serve`` agree on a real server? Pairs, interleaved.
+
+    python -m benchmarks.vllm_agreement --pairs 5 --json FILE
+
+Starts one vLLM server with the embedded model (or takes ``--base-url``) and lets both clients
+drive it by turns, one beginning in one pair and the other in the next. The throughputs compared
+are those of the whole run, tokens by duration, because that is what ``vllm bench serve`` tells;
+ours in the steady state stands beside them. TPOT is the mean over requests in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from benchmarks.clients import OURS, VLLM_BENCH, Contestant, contestants
+from benchmarks.foreign_clients import Job, Reported
+from benchmarks.model import embedded_model
+from benchmarks.processes import end_on_sigterm, machine, run_pinned
+from benchmarks.truth import median
+
+LIMIT_PERCENT = 3.0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both clients, one right after the other.
+
+    Attributes:
+        ours, theirs: what they reported.
+        first: name of the client that began.
+    """
+
+    ours: Reported
+    theirs: Reported
+    first: str
+
+    @property
+    def our_tokens_per_s(self) -> float:
+        return self.ours.whole_tokens_per_s
+
+    @property
+    def throughput_ratio(self) -> float:
+        return self.our_tokens_per_s / self.theirs.output_tokens_per_s
+
+    @property
+    def tpot_ratio(self) -> float:
+        return self.ours.tpot_ms / self.theirs.tpot_ms
+
+
+@contextmanager
+def server(args: argparse.Namespace, model: Path, folder: Path) -> Iterator[tuple[str, str, str]]:
+    """URL, model name and API key of a server that runs while in the block."""
+    if args.base_url is not None:
+        yield args.base_url.rstrip("/"), args.model, os.environ.get("OPENAI_API_KEY", "")
+        return
+    from sweeper.config.schema import EngineConfig  # noqa: PLC0415 - not needed with --base-url
+    from sweeper.engine.protocol import LaunchRequest  # noqa: PLC0415
+    from sweeper.engine.registry import create  # noqa: PLC0415
+
+    flags = {
+        "enforce_eager": True,
+        "max_model_len": 1024,
+        "max_num_seqs": 16,
+        "gpu_memory_utilization": 0.2,  # a share of main memory on a CPU, which others need too
+    }
+    engine = create(EngineConfig(args=flags), cache_dir=folder / "cache")
+    request = LaunchRequest(
+        model_path=str(model),
+        parameters={},
+        run_dir=folder / "server",
+        served_name="benchmark",
+        start_timeout_s=600.0,
+        token=secrets.token_hex(8),
+        dtype="float32",
+    )
+    request.run_dir.mkdir(parents=True)
+    with engine.serve(request) as running:
+        print(f"ready after {running.ready_after_s:.0f} s", file=sys.stderr)
+        yield running.base_url, running.served_name, running.api_key
+
+
+def run_pair(job: Job, clients: Sequence[Contestant], timeout_s: float) -> Pair:
+    """Both clients in this order.
+
+    Raises:
+        RuntimeError: one of them failed, or did not complete all requests.
+    """
+    told: dict[str, Reported] = {}
+    for client in clients:
+        key = {"OPENAI_API_KEY": job.api_key} if job.api_key else {}
+        environment = client.environment | key
+        spent = run_pinned(client.command(job), None, environment=environment, timeout_s=timeout_s)
+        if spent.exit_code != 0:
+            raise RuntimeError(f"{client.name}:\n{spent.output[-3000:]}")
+        told[client.name] = client.reported(job)
+        if told[client.name].requests != job.requests:
+            raise RuntimeError(f"{client.name} completed {told[client.name].requests} requests")
+    return Pair(told[OURS], told[VLLM_BENCH], clients[0].name)
+
+
+def measure(args: argparse.Namespace, folder: Path) -> list[Pair]:
+    """All pairs; each is printed to standard error as it comes."""
+    clients = contestants([OURS, VLLM_BENCH])
+    model = embedded_model() if args.tokenizer is None else args.tokenizer
+    pairs = []
+    with server(args, model, folder) as (url, name, key):
+        job = Job(
+            base_url=url,
+            model=name,
+            tokenizer=model,
+            concurrency=args.concurrency,
+            requests=args.requests,
+            input_tokens=args.input_tokens,
+            output_tokens=args.output_tokens,
+            warmups=args.concurrency,
+            folder=folder,
+            api_key=key or None,
+        )
+        for number in range(args.pairs):
+            order = clients if number % 2 == 0 else clients[::-1]
+            pair = run_pair(replace(job, seed=100 + number), order, args.timeout_s)
+            pairs.append(pair)
+            print(_row(number, pair), file=sys.stderr, flush=True)
+    return pairs
+
+
+def table(pairs: Sequence[Pair]) -> str:
+    """Markdown: every pair, then median and worst."""
+    heads = [
+        "pair", "first", "ours tokens/s", "vllm bench", "ratio", "ours steady",
+        "ours TPOT ms", "vllm bench", "ratio", "ours TTFT ms", "vllm bench",
+    ]  # fmt: skip
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += [_row(number, pair) for number, pair in enumerate(pairs)]
+    lines.append("")
+    for what, ratios in (
+        ("throughput", [pair.throughput_ratio for pair in pairs]),
+        ("TPOT", [pair.tpot_ratio for pair in pairs]),
+    ):
+        furthest = max(ratios, key=lambda ratio: abs(ratio - 1))
+        verdict = "within" if abs(furthest - 1) * 100 <= LIMIT_PERCENT else "not all within"
+        lines.append(
+            f"{what}: median ratio {median(ratios):.4f}, furthest {furthest:.4f}; "
+            f"{verdict} {LIMIT_PERCENT:g} %"
+        )
+    return "\n".join(lines)
+
+
+def _row(number: int, pair: Pair) -> str:
+    ours, theirs = pair.ours, pair.theirs
+    cells = [
+        str(number + 1),
+        pair.first,
+        f"{pair.our_tokens_per_s:.2f}",
+        f"{theirs.output_tokens_per_s:.2f}",
+        f"{pair.throughput_ratio:.4f}",
+        f"{ours.output_tokens_per_s:.2f}",
+        f"{ours.tpot_ms:.2f}",
+        f"{theirs.tpot_ms:.2f}",
+        f"{pair.tpot_ratio:.4f}",
+        f"{ours.ttft_ms:.1f}",
+        f"{theirs.ttft_ms:.1f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Command line; see the module's docstring."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--pairs", type=int, default=5)
+    options.add_argument("--concurrency", type=int, default=4)
+    options.add_argument("--requests", type=int, default=32)
+    options.add_argument("--input-tokens", type=int, default=64)
+    options.add_argument("--output-tokens", type=int, default=64)
+    options.add_argument("--base-url", default=None, help="a server that is up, without /v1")
+    options.add_argument("--model", default="benchmark", help="its name there")
+    options.add_argument("--tokenizer", type=Path, default=None, help="default: embedded model")
+    options.add_argument("--timeout-s", type=float, default=900.0, help="of one client's run")
+    options.add_argument("--json", type=Path, default=None)
+    args = options.parse_args()
+    end_on_sigterm()
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = measure(args, Path(folder))
+    print(table(pairs))
+    print(f"\n{machine()}; {args.concurrency} streams, {args.requests} requests a run, ")
+    print(f"{args.input_tokens} tokens in, {args.output_tokens} out")
+    if args.json is not None:
+        args.json.write_text(json.dumps([asdict(pair) for pair in pairs]))
+
+
+if __name__ == "__main__":
+    main()

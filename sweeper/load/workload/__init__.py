@@ -1,0 +1,1 @@
+"""What is sent: prompts and lengths, by kind of workload."""

@@ -1,0 +1,1 @@
+"""Result files of other benchmark clients, read into the metrics of this one. Pure."""

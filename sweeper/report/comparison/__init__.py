@@ -1,0 +1,1 @@
+"""Two measurements side by side: conditions first, then results, then whether it is fair. Pure."""

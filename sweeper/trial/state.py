@@ -1,0 +1,59 @@
+"""What a trial has measured so far; survives whatever ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sweeper.load.records import LevelRun
+from sweeper.quality.reference import Reference
+from sweeper.trial.outcome import Point, QualityScore
+from sweeper.trial.plan import TrialPlan
+from sweeper.trial.progress import Listener, PhaseChanged
+from sweeper.verdicts import Phase
+
+
+@dataclass
+class TrialState:
+    """A trial under way.
+
+    Attributes:
+        plan, listener: what it was given.
+        phase: the phase it is in.
+        points: one a load level.
+        last_run: the level driven last, None before the first.
+        quality, reference: as far as they have come.
+        timings_s: seconds by phase.
+        manifest: the conditions.
+        learnt: figures of the launch.
+    """
+
+    plan: TrialPlan
+    listener: Listener
+    phase: Phase = Phase.START
+    points: list[Point] = field(default_factory=list)
+    last_run: LevelRun | None = None
+    quality: QualityScore | None = None
+    reference: Reference | None = None
+    timings_s: dict[str, float] = field(default_factory=dict)
+    manifest: dict[str, object] = field(default_factory=dict)
+    learnt: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def ended_early(self) -> bool:
+        """True if the last level was broken off: the server died, hung, or failed all requests."""
+        return self.last_run is not None and self.last_run.ended_early is not None
+
+    @contextmanager
+    def during(self, phase: Phase, detail: str = "") -> Iterator[None]:
+        """Announce a phase and add its seconds to the timings."""
+        self.phase = phase
+        self.listener(PhaseChanged(self.plan.number, phase, detail))
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - started
+            self.timings_s[phase] = round(self.timings_s.get(phase, 0.0) + spent, 3)
