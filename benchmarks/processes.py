@@ -121,6 +121,12 @@ def stub(core: int | None, *arguments: str) -> Iterator[str]:
         process.wait(_START_S)
 
 
+def get_text(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
 def get_json(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(url, timeout=60) as answer:
         data: dict[str, Any] = json.load(answer)

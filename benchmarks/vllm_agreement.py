@@ -6,6 +6,12 @@ Starts one vLLM server with the embedded model (or takes ``--base-url``) and let
 drive it by turns, one beginning in one pair and the other in the next. The throughputs compared
 are those of the whole run, tokens by duration, because that is what ``vllm bench serve`` tells;
 ours in the steady state stands beside them. TPOT is the mean over requests in both.
+
+A shared machine changes its speed from one run to the next by more than two clients differ. So
+each run is also held against the server's own histograms over that very run, warm-up included:
+TPOT by the sum of decode times over the tokens after the first, throughput by Little's law from
+the sum of E2E latencies. How far a client is from the server, beside how far the other one is, does
+not depend on the machine's mood.
 """
 
 from __future__ import annotations
@@ -24,10 +30,23 @@ from pathlib import Path
 from benchmarks.clients import OURS, VLLM_BENCH, Contestant, contestants
 from benchmarks.foreign_clients import Job, Reported
 from benchmarks.model import embedded_model
-from benchmarks.processes import end_on_sigterm, machine, run_pinned
+from benchmarks.processes import end_on_sigterm, get_text, machine, run_pinned
 from benchmarks.truth import median
 
 LIMIT_PERCENT = 3.0
+
+
+@dataclass(frozen=True)
+class ServerSide:
+    """What the server's histograms say of one run.
+
+    Attributes:
+        tpot_ms: decode time by output tokens after each request's first.
+        tokens_per_s: streams times output tokens by the sum of E2E latencies (Little's law).
+    """
+
+    tpot_ms: float
+    tokens_per_s: float
 
 
 @dataclass(frozen=True)
@@ -37,11 +56,14 @@ class Pair:
     Attributes:
         ours, theirs: what they reported.
         first: name of the client that began.
+        server_ours, server_theirs: the same runs as the server saw them.
     """
 
     ours: Reported
     theirs: Reported
     first: str
+    server_ours: ServerSide
+    server_theirs: ServerSide
 
     @property
     def our_tokens_per_s(self) -> float:
@@ -54,6 +76,45 @@ class Pair:
     @property
     def tpot_ratio(self) -> float:
         return self.ours.tpot_ms / self.theirs.tpot_ms
+
+    @property
+    def throughput_ratio_to_server(self) -> float:
+        """(ours by the server's) by (theirs by the server's)."""
+        ours = self.our_tokens_per_s / self.server_ours.tokens_per_s
+        return ours / (self.theirs.output_tokens_per_s / self.server_theirs.tokens_per_s)
+
+    @property
+    def tpot_ratio_to_server(self) -> float:
+        """(ours by the server's) by (theirs by the server's)."""
+        ours = self.ours.tpot_ms / self.server_ours.tpot_ms
+        return ours / (self.theirs.tpot_ms / self.server_theirs.tpot_ms)
+
+
+HISTOGRAMS = {
+    "decode_s": "vllm:request_decode_time_seconds_sum",
+    "requests": "vllm:request_decode_time_seconds_count",
+    "e2e_s": "vllm:e2e_request_latency_seconds_sum",
+    "tokens": "vllm:generation_tokens_total",
+}
+
+
+def totals(metrics: str) -> dict[str, float]:
+    """The server's sums so far, from the text of ``/metrics``."""
+    found = dict.fromkeys(HISTOGRAMS, 0.0)
+    for line in metrics.splitlines():
+        for name, sample in HISTOGRAMS.items():
+            if line.startswith((sample + "{", sample + " ")):
+                found[name] += float(line.rsplit(" ", 1)[1])
+    return found
+
+
+def server_side(before: dict[str, float], after: dict[str, float], concurrency: int) -> ServerSide:
+    """What the server did between two looks."""
+    grown = {name: after[name] - before[name] for name in HISTOGRAMS}
+    return ServerSide(
+        tpot_ms=1e3 * grown["decode_s"] / (grown["tokens"] - grown["requests"]),
+        tokens_per_s=concurrency * grown["tokens"] / grown["e2e_s"],
+    )
 
 
 @contextmanager
@@ -95,16 +156,20 @@ def run_pair(job: Job, clients: Sequence[Contestant], timeout_s: float) -> Pair:
         RuntimeError: one of them failed, or did not complete all requests.
     """
     told: dict[str, Reported] = {}
+    sides: dict[str, ServerSide] = {}
     for client in clients:
         key = {"OPENAI_API_KEY": job.api_key} if job.api_key else {}
         environment = client.environment | key
+        before = totals(get_text(f"{job.base_url}/metrics"))
         spent = run_pinned(client.command(job), None, environment=environment, timeout_s=timeout_s)
         if spent.exit_code != 0:
             raise RuntimeError(f"{client.name}:\n{spent.output[-3000:]}")
         told[client.name] = client.reported(job)
         if told[client.name].requests != job.requests:
             raise RuntimeError(f"{client.name} completed {told[client.name].requests} requests")
-    return Pair(told[OURS], told[VLLM_BENCH], clients[0].name)
+        after = totals(get_text(f"{job.base_url}/metrics"))
+        sides[client.name] = server_side(before, after, job.concurrency)
+    return Pair(told[OURS], told[VLLM_BENCH], clients[0].name, sides[OURS], sides[VLLM_BENCH])
 
 
 def measure(args: argparse.Namespace, folder: Path) -> list[Pair]:
@@ -138,6 +203,7 @@ def table(pairs: Sequence[Pair]) -> str:
     heads = [
         "pair", "first", "ours tokens/s", "vllm bench", "ratio", "ours steady",
         "ours TPOT ms", "vllm bench", "ratio", "ours TTFT ms", "vllm bench",
+        "throughput ratio, each by the server's", "TPOT ratio, each by the server's",
     ]  # fmt: skip
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += [_row(number, pair) for number, pair in enumerate(pairs)]
@@ -145,6 +211,8 @@ def table(pairs: Sequence[Pair]) -> str:
     for what, ratios in (
         ("throughput", [pair.throughput_ratio for pair in pairs]),
         ("TPOT", [pair.tpot_ratio for pair in pairs]),
+        ("throughput by the server's own", [p.throughput_ratio_to_server for p in pairs]),
+        ("TPOT by the server's own", [pair.tpot_ratio_to_server for pair in pairs]),
     ):
         furthest = max(ratios, key=lambda ratio: abs(ratio - 1))
         verdict = "within" if abs(furthest - 1) * 100 <= LIMIT_PERCENT else "not all within"
@@ -169,6 +237,8 @@ def _row(number: int, pair: Pair) -> str:
         f"{pair.tpot_ratio:.4f}",
         f"{ours.ttft_ms:.1f}",
         f"{theirs.ttft_ms:.1f}",
+        f"{pair.throughput_ratio_to_server:.4f}",
+        f"{pair.tpot_ratio_to_server:.4f}",
     ]
     return "| " + " | ".join(cells) + " |"
 

@@ -166,7 +166,10 @@ def _resolve_local(cfg: ModelConfig, progress: Progress) -> ResolvedModel:
     folder = _checked_folder(cfg)
     files = weight_files(folder)
     if not files:
-        progress(f"{folder} holds no weights; an engine needs load_format=dummy to start it")
+        progress(
+            f"{folder} holds no weights; vLLM starts it with engine.args.load_format=dummy, "
+            "engine=transformers with engine.options.random_weights=true"
+        )
     return ResolvedModel(
         name=short_name(cfg),
         path=str(folder),

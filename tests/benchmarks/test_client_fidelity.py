@@ -21,7 +21,7 @@ from benchmarks.foreign_clients import (
 )
 from benchmarks.many_requests import Memory
 from benchmarks.truth import Truth
-from benchmarks.vllm_agreement import Pair
+from benchmarks.vllm_agreement import Pair, ServerSide, server_side, totals
 
 TRUTH = Truth(
     requests=256,
@@ -114,11 +114,27 @@ def test_all_clients_are_asked_for_the_same_load(tmp_path: Path) -> None:
 def test_agreement_compares_whole_runs_and_names_the_furthest_pair() -> None:
     def pair(whole: float, tpot_ms: float) -> Pair:
         ours = Reported(70.0, 30.0, tpot_ms, 32, True, {"whole_tokens_per_s": whole})
-        return Pair(ours, Reported(50.0, 31.0, 20.0, 32), OURS)
+        side = ServerSide(tpot_ms / 1.01, whole)
+        return Pair(ours, Reported(50.0, 31.0, 20.0, 32), OURS, side, ServerSide(20.0, 50.0))
 
     text = vllm_agreement.table([pair(50.5, 20.0), pair(49.0, 20.2), pair(50.0, 21.0)])
     assert "throughput: median ratio 1.0000, furthest 0.9800; within 3 %" in text
     assert "TPOT: median ratio 1.0100, furthest 1.0500; not all within 3 %" in text
+    assert "TPOT by the server's own: median ratio 1.0100, furthest 1.0100; within 3 %" in text
+
+
+def test_the_server_tells_what_it_did_between_two_looks() -> None:
+    def text(requests: int, decode_s: float, e2e_s: float, tokens: int) -> str:
+        return (
+            f'vllm:request_decode_time_seconds_count{{engine="0"}} {requests}\n'
+            f'vllm:request_decode_time_seconds_sum{{engine="0"}} {decode_s}\n'
+            f'vllm:e2e_request_latency_seconds_sum{{engine="0"}} {e2e_s}\n'
+            f'vllm:generation_tokens_total{{engine="0"}} {tokens}\n'
+        )
+
+    side = server_side(totals(text(5, 1.0, 2.0, 55)), totals(text(15, 2.0, 4.0, 165)), 4)
+    assert side.tpot_ms == pytest.approx(10.0)
+    assert side.tokens_per_s == pytest.approx(4 * 110 / 2.0)
 
 
 def test_growth_of_memory_is_a_slope_of_the_second_half() -> None:

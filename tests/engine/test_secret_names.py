@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.engine.secret_names import is_secret
-from sweeper.engine.served import Command, _note_command
+from sweeper.engine.served import Command, note_command
 
 SECRET = [
     "api_key",
@@ -54,6 +54,6 @@ def test_no_secret(name: str) -> None:
 
 def test_the_note_of_a_launch_hides_secrets_only(tmp_path: Path) -> None:
     env = {"HF_TOKEN": "very-secret", "TOKENIZERS_PARALLELISM": "false"}
-    _note_command(tmp_path, Command(("server",), env))
+    note_command(tmp_path, Command(("server",), env))
     note = json.loads((tmp_path / "argv.json").read_text())
     assert note["env"] == {"HF_TOKEN": "(hidden)", "TOKENIZERS_PARALLELISM": "false"}

@@ -31,7 +31,8 @@ def test_a_good_level() -> None:
     for record in run.records:
         assert record.first_token_s is not None
         assert record.first_token_s - record.sent_s >= 0.02
-        assert record.finished_s - record.first_token_s >= 4 * 0.005
+        # A busy reader takes in the first token late, and never the whole stream early.
+        assert record.finished_s - record.sent_s >= 0.02 + 4 * 0.005
     assert sorted(seen, key=lambda record: record.index) == list(run.records)
     assert {(r.input_tokens_asked, r.output_tokens_asked) for r in run.records} == {(16, 5)}
     assert run.ended_early is None and run.requests_asked == 12 and run.exact_input
@@ -254,10 +255,15 @@ def test_a_client_that_is_kept_from_working_knows_it() -> None:
         time.sleep(0.05)
 
     with running(Dials(first_token_s=0.02)) as stub:
-        held = drive(stub, listeners=Listeners(hold_the_loop))
-        free = drive(stub)
+        held = drive(stub, closed(4, 48), listeners=Listeners(hold_the_loop))
+        free = drive(stub, closed(1, 100))
     assert held.loop_lag_p95_s is not None and held.loop_lag_p95_s > 0.03
-    assert free.loop_lag_p95_s is not None and free.loop_lag_p95_s < 0.02
+    assert free.loop_lag_p95_s is not None and free.loop_lag_p95_s < held.loop_lag_p95_s
+
+
+def test_a_short_level_says_nothing_of_the_clients_lateness() -> None:
+    with running() as stub:
+        assert drive(stub).loop_lag_p95_s is None
 
 
 def test_a_level_costs_little_beside_its_requests() -> None:

@@ -115,6 +115,8 @@ def test_an_interrupt_keeps_everything_and_stops_the_server(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that run under nohup pass on that SIGHUP is ignored, which the tuner respects.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509
     )
     deadline = time.monotonic() + 60
     while not journal(folder) or not mock_servers(folder):

