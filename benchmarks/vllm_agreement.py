@@ -8,10 +8,11 @@ are those of the whole run, tokens by duration, because that is what ``vllm benc
 ours in the steady state stands beside them. TPOT is the mean over requests in both.
 
 A shared machine changes its speed from one run to the next by more than two clients differ. So
-each run is also held against the server's own histograms over that very run, warm-up included:
-TPOT by the sum of decode times over the tokens after the first, throughput by Little's law from
-the sum of E2E latencies. How far a client is from the server, beside how far the other one is, does
-not depend on the machine's mood.
+each run is also held against the server's own histograms over that very run: TPOT by the sum of
+decode times over the tokens after the first, throughput by Little's law from the sum of E2E
+latencies. How far a client is from the server, beside how far the other one is, does not depend on
+the machine's mood. Neither client warms up in its own run, for the two do it differently and the
+histograms would count it; one pair that is thrown away goes first.
 """
 
 from __future__ import annotations
@@ -186,10 +187,11 @@ def measure(args: argparse.Namespace, folder: Path) -> list[Pair]:
             requests=args.requests,
             input_tokens=args.input_tokens,
             output_tokens=args.output_tokens,
-            warmups=args.concurrency,
+            warmups=0,
             folder=folder,
             api_key=key or None,
         )
+        run_pair(replace(job, seed=99, requests=2 * args.concurrency), clients, args.timeout_s)
         for number in range(args.pairs):
             order = clients if number % 2 == 0 else clients[::-1]
             pair = run_pair(replace(job, seed=100 + number), order, args.timeout_s)

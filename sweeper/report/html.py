@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,8 @@ from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import THROUGHPUT
 from sweeper.report.figures import front_figure
+from sweeper.report.modes import modes
+from sweeper.report.tables import table
 from sweeper.report.text import front_frame
 from sweeper.report.words import (
     METRIC_LABELS,
@@ -86,6 +88,7 @@ def report_html(
         _recommended(recommendation),
         f"<h2>Throughput and latency</h2>{drawing}",
         _front(frame, recommendation),
+        modes(outcomes, None if recommendation is None else recommendation.trial),
         _trials(outcomes),
         _conditions(outcomes),
     ]
@@ -143,11 +146,11 @@ def _recommended(recommendation: Recommendation | None) -> str:
         [row["why"], str(row["trial"]), level_text(row), deployment_text(row["deployment"])]
         for row in recommendation.alternatives
     ]
-    html = f"<h2>{title}</h2>" + _table(["Parameter", "Value"], settings)
-    html += _table(columns, metrics, numeric=range(1, 5)) + _speed_of_light(point, base)
+    html = f"<h2>{title}</h2>" + table(["Parameter", "Value"], settings)
+    html += table(columns, metrics, numeric=range(1, 5)) + _speed_of_light(point, base)
     if alternatives:
         html += "<h2>Other ends of the front</h2>"
-        html += _table(["Why", "Trial", "Load", "Deployment"], alternatives)
+        html += table(["Why", "Trial", "Load", "Deployment"], alternatives)
     return html
 
 
@@ -161,7 +164,7 @@ def _speed_of_light(point: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
     if not rows:
         return ""
     columns = ["Speed of light (predicted)", "recommended", "baseline"]
-    return _table(columns, rows, numeric=range(1, 3))
+    return table(columns, rows, numeric=range(1, 3))
 
 
 def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
@@ -179,7 +182,7 @@ def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
         cells.append([str(row["trial"]), level_text(row), str(row["n"]), *values, text])
     columns = ["Trial", "Load", "n", *(METRIC_LABELS[m] for m in metrics), "Deployment"]
     numeric = [0, *range(2, len(columns) - 1)]
-    return "<h2>Pareto front</h2>" + _table(columns, cells, looks=looks, numeric=numeric)
+    return "<h2>Pareto front</h2>" + table(columns, cells, looks=looks, numeric=numeric)
 
 
 def _trials(outcomes: Sequence[TrialOutcome]) -> str:
@@ -202,7 +205,7 @@ def _trials(outcomes: Sequence[TrialOutcome]) -> str:
         looks.append(outcome.kind)
     columns = ["Trial", "Kind", "Verdict", "Peak tokens/s per device", "E2E P95 ms there"]
     columns += ["Agreement", "Deployment", "Cause and remedy"]
-    return "<h2>All trials</h2>" + _table(columns, rows, looks=looks, numeric=range(3, 6), tag=2)
+    return "<h2>All trials</h2>" + table(columns, rows, looks=looks, numeric=range(3, 6), tag=2)
 
 
 def _cause(outcome: TrialOutcome) -> str:
@@ -223,31 +226,3 @@ def _conditions(outcomes: Sequence[TrialOutcome]) -> str:
         "<h2>Conditions</h2><p class=sub>Of the first measured trial; every trial's own are in "
         f"trials.jsonl.</p><pre>{escape(text)}</pre>"
     )
-
-
-def _table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    looks: Sequence[str] = (),
-    numeric: Iterable[int] = (),
-    tag: int | None = None,
-) -> str:
-    """An HTML table; every cell is escaped here and nowhere else."""
-    right = set(numeric)
-
-    def cell(kind: str, index: int, text: Any) -> str:
-        look = " class=n" if index in right else ""
-        content = escape(str(text))
-        if kind == "td" and index == tag:
-            content = f'<span class="tag {content}">{content}</span>'
-        return f"<{kind}{look}>{content}</{kind}>"
-
-    head = "".join(cell("th", i, name) for i, name in enumerate(columns))
-    body = "".join(
-        f'<tr class="{escape(looks[r]) if looks else ""}">'
-        + "".join(cell("td", i, text) for i, text in enumerate(row))
-        + "</tr>"
-        for r, row in enumerate(rows)
-    )
-    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
