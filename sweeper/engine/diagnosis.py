@@ -82,6 +82,20 @@ def rule(
     return Rule(name, re.compile(pattern), verdict, remedy, versions, learn)
 
 
+SURROUNDINGS: tuple[Rule, ...] = (
+    rule("disk_full", r"No space left on device", Verdict.INFRA, "free disk space or /dev/shm"),
+    rule(
+        "hub_unreachable",
+        r"LocalEntryNotFoundError|couldn't connect to 'https://huggingface\.co'"
+        r"|OfflineModeIsEnabled",
+        Verdict.INFRA,
+        "the model is not in the local cache and its hub cannot be reached: download it first, or "
+        "give a local folder",
+    ),
+)
+"""What any engine on this machine may run into."""
+
+
 def diagnose(
     log_text: str,
     phase: Phase,

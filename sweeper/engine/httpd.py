@@ -52,6 +52,35 @@ def as_json(data: Any, status: int = 200) -> Response:
     return Response(status, json.dumps(data).encode())
 
 
+async def route(
+    request: Request,
+    *,
+    api_key: str,
+    get: Callable[[str], Response],
+    post: Callable[[str, Any], Awaitable[Response]],
+    refuse: Callable[[str], Response],
+) -> Response:
+    """Answer a request of an OpenAI-style API. Only `/v1` asks for the key, as vLLM does.
+
+    Args:
+        request: as it came.
+        api_key: bearer token; empty asks for none.
+        get: path → answer.
+        post: (path, JSON body) → answer.
+        refuse: message → HTTP 400, for a body that is no JSON.
+    """
+    authorised = request.headers.get("authorization") == f"Bearer {api_key}"
+    if request.path.startswith("/v1") and api_key and not authorised:
+        return as_json({"error": "Unauthorized"}, 401)
+    if request.method == "GET":
+        return get(request.path)
+    try:
+        body = request.json()
+    except ValueError as problem:
+        return refuse(f"the body is no JSON: {problem}")
+    return await post(request.path, body)
+
+
 async def serve(
     handler: Handler, host: str, port: int, *, bound: socket.socket | None = None
 ) -> asyncio.Server:

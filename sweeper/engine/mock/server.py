@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sweeper.engine.httpd import Request, Response, as_json, serve
+from sweeper.engine.httpd import Request, Response, as_json, route, serve
 from sweeper.engine.mock import telling
 from sweeper.engine.mock.completions import Completions, bad_request
 from sweeper.engine.mock.faults import Faults
@@ -48,17 +48,10 @@ class MockServer:
         self._api_key = api_key
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. Only `/v1` asks for the key, as vLLM does."""
-        authorised = request.headers.get("authorization") == f"Bearer {self._api_key}"
-        if request.path.startswith("/v1") and self._api_key and not authorised:
-            return as_json({"error": "Unauthorized"}, 401)
-        if request.method == "GET":
-            return self._get(request.path)
-        try:
-            body = request.json()
-        except ValueError as problem:
-            return bad_request(f"the body is no JSON: {problem}")
-        return await self._post(request.path, body)
+        """Answer one request."""
+        return await route(
+            request, api_key=self._api_key, get=self._get, post=self._post, refuse=bad_request
+        )
 
     def _get(self, path: str) -> Response:
         machine = self.scheduler.machine

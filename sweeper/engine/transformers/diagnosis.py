@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sweeper.engine.diagnosis import Rule, diagnose, rule
+from sweeper.engine.diagnosis import SURROUNDINGS, Rule, diagnose, rule
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 CAPACITY = Verdict.CAPACITY
@@ -90,15 +90,7 @@ RULES: tuple[Rule, ...] = (
         INFEASIBLE,
         "complete the model folder, or draw weights with engine.options.random_weights=true",
     ),
-    rule("disk_full", r"No space left on device", INFRA, "free disk space or /dev/shm"),
-    rule(
-        "hub_unreachable",
-        r"LocalEntryNotFoundError|couldn't connect to 'https://huggingface\.co'"
-        r"|OfflineModeIsEnabled",
-        INFRA,
-        "the model is not in the local cache and its hub cannot be reached: download it first, or "
-        "give a local folder",
-    ),
+    *SURROUNDINGS,
     rule(
         "device_unfit",
         r"no kernel image is available for execution on the device"

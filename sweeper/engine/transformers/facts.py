@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any
 
-from sweeper.engine.process import inherited_environment
+from sweeper.engine.interpreter import ask
 from sweeper.engine.protocol import EngineFacts
 from sweeper.errors import EngineError
 
@@ -59,7 +56,7 @@ def probe(python: str | None, device: str = "auto") -> Installation:
             device asked for.
     """
     interpreter = python or sys.executable
-    answer = _ask(interpreter)
+    answer = ask(interpreter, _PROBE, timeout_s=PROBE_TIMEOUT_S)
     versions: dict[str, str] = answer["versions"]
     missing = [name for name in ("transformers", "torch") if name not in versions]
     if missing:
@@ -96,26 +93,3 @@ def _check_python(interpreter: str, version: str) -> None:
             f"{interpreter} is Python {version}, and the server needs 3.11",
             "name a newer interpreter: engine.python=/path/to/python",
         )
-
-
-def _ask(interpreter: str) -> dict[str, Any]:
-    try:
-        done = subprocess.run(
-            [interpreter, "-c", _PROBE],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PROBE_TIMEOUT_S,
-            env=inherited_environment(),
-            check=False,
-        )
-        if done.returncode == 0:
-            answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-            return answer
-        problem = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        problem = str(error)
-    raise EngineError(
-        f"the engine's interpreter {interpreter} cannot be asked: {problem}",
-        "give a working Python interpreter with engine.python=/path/to/python",
-    )

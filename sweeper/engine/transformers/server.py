@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sweeper.engine.httpd import Request, Response, as_json, serve
+from sweeper.engine.httpd import Request, Response, as_json, route, serve
 from sweeper.engine.transformers.completions import Completions, refused
 from sweeper.engine.transformers.deployment import Deployment, RefusedError, read_deployment
 from sweeper.engine.transformers.jobs import Board
@@ -55,17 +55,10 @@ class TransformersServer:
         self._completions = Completions(loaded, worker, board, served_name)
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. Only `/v1` asks for the key."""
-        authorised = request.headers.get("authorization") == f"Bearer {self._api_key}"
-        if request.path.startswith("/v1") and self._api_key and not authorised:
-            return as_json({"error": "Unauthorized"}, 401)
-        if request.method == "GET":
-            return self._get(request.path)
-        try:
-            body = request.json()
-        except ValueError as problem:
-            return refused(f"the body is no JSON: {problem}")
-        return await self._post(request.path, body)
+        """Answer one request."""
+        return await route(
+            request, api_key=self._api_key, get=self._get, post=self._post, refuse=refused
+        )
 
     def _get(self, path: str) -> Response:
         if path == "/health":

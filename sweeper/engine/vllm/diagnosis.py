@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from sweeper.engine.diagnosis import Rule, diagnose, rule
+from sweeper.engine.diagnosis import SURROUNDINGS, Rule, diagnose, rule
 from sweeper.engine.vllm.config_rules import PARALLELISM, QUANTIZATION, SCHEDULER, SPECULATIVE
 from sweeper.engine.vllm.memory_rules import MEMORY
 from sweeper.verdicts import Diagnosis, Phase, Verdict
@@ -62,15 +62,7 @@ LIFE_CYCLE = (
         argument=str,
         problem=str,
     ),
-    rule("disk_full", r"No space left on device", INFRA, "free disk space or /dev/shm"),
-    rule(
-        "hub_unreachable",
-        r"LocalEntryNotFoundError|couldn't connect to 'https://huggingface\.co'"
-        r"|OfflineModeIsEnabled",
-        INFRA,
-        "the model is not in the local cache and its hub cannot be reached: download it first, or "
-        "give a local folder",
-    ),
+    *SURROUNDINGS,
 )
 
 LAST_RESORT = (

