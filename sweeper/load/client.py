@@ -15,6 +15,7 @@ from sweeper.load.address import ServerAddress
 from sweeper.load.http import describe, explain, open_session
 from sweeper.load.records import RequestOutcome, RequestRecord
 from sweeper.load.stream import StreamState
+from sweeper.load.whole import WholeAnswer
 from sweeper.load.wire import Wire
 from sweeper.load.workload.item import WorkItem
 
@@ -30,6 +31,7 @@ class Outgoing:
         epoch_s: `time.perf_counter` at the level's start.
         scheduled_s: when it is due; None if it is due when it is sent.
         keep_text: whether the output's text is wanted.
+        streamed: whether the answer comes as a stream of events.
     """
 
     index: int
@@ -38,6 +40,7 @@ class Outgoing:
     epoch_s: float
     scheduled_s: float | None = None
     keep_text: bool = False
+    streamed: bool = True
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Client:
         Returns:
             A record, whatever happens; only a cancellation without `cut.reason` is raised.
         """
-        state = StreamState(keep_text=request.keep_text)
+        state = _state(request)
         outcome: RequestOutcome | None = None
         error: str | None = None
         sent_s = time.perf_counter()
@@ -126,6 +129,12 @@ class Client:
             return status, explain(text.decode(errors="replace"))
         state.close(time.perf_counter())
         return 200, ""
+
+
+def _state(request: Outgoing) -> StreamState:
+    if request.streamed:
+        return StreamState(keep_text=request.keep_text)
+    return WholeAnswer(request.item.output_tokens, keep_text=request.keep_text)
 
 
 def _record(

@@ -21,7 +21,7 @@ class Decoding:
         seed: of the server's sampling; None sends none. At a temperature above 0 a seed a request
             makes vLLM leave its fast sampler, so it is not set by default.
         top_p, top_k: limits of sampling, None for none.
-        beam_width: above 1 asks for beam search; all tokens then come at once at the end.
+        beam_width: above 1 asks for beam search; the answer then comes in one piece at the end.
     """
 
     temperature: float = 0.0
@@ -49,6 +49,12 @@ class Decoding:
             return "beam"
         return "sampling" if self.temperature > 0 else "greedy"
 
+    @property
+    def streamed(self) -> bool:
+        """Whether answers are streams: beam search knows no token before the last, and vLLM
+        refuses to stream it."""
+        return self.beam_width == 1
+
     def conditions(self) -> dict[str, Any]:
         """For the manifest: what is set."""
         limits = {"top_p": self.top_p, "top_k": self.top_k, "seed": self.seed}
@@ -67,9 +73,10 @@ class Decoding:
             "prompt": item.prompt,
             "max_tokens": item.output_tokens,
             "temperature": self.temperature,
-            "stream": True,
-            "stream_options": {"include_usage": True},
+            "stream": self.streamed,
         }
+        if self.streamed:
+            fields["stream_options"] = {"include_usage": True}
         if self.ignore_eos:
             fields |= self._exact_length(item.output_tokens)
         if self.beam_width > 1:

@@ -69,6 +69,7 @@ class Phase:
             self.epoch_s,
             scheduled_s,
             keep_text=item.next_turn is not None or self.on_text is not None,
+            streamed=self.decoding.streamed,
         )
 
     async def send(self, request: Outgoing) -> WorkItem | None:

@@ -27,6 +27,7 @@ from sweeper.trial.kept import Kept
 from sweeper.trial.outcome import Point
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import LevelDone
+from sweeper.trial.seen_in_effect import most_running
 from sweeper.trial.state import TrialState
 from sweeper.verdicts import Phase
 
@@ -153,6 +154,7 @@ def _drive_level(
         stream = f"trial-{plan.number}-{plan.attempt}/{level.name}/{len(runs)}"
         state.last_run = drive(level, stream, listeners)
         runs.append(state.last_run)
+        state.most_running = max(state.most_running, most_running(state.last_run))
         if state.ended_early:
             break
     rung = _Rung(level, _point(runs, plan), runs, known.drives + 1 if known else 1)

@@ -23,6 +23,7 @@ from sweeper.trial.manifest import plan_manifest, server_manifest
 from sweeper.trial.outcome import QualityScore, TrialOutcome
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener
+from sweeper.trial.seen_in_effect import ignored_batch_limit
 from sweeper.trial.state import TrialState
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
@@ -114,10 +115,9 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
     """Load ladder, then quality, on a server that has answered."""
     try:
         climb(state, server)
-        if state.ended_early and not vital.answers(server):
-            return _crashed(state, engine, server)
-        if not any(point.valid for point in state.points):
-            return _nothing_valid(state)
+        failed = _failed_under_load(state, engine, server)
+        if failed is not None:
+            return failed
         _judge_quality(state, server)
     except (QualityUnavailableError, EngineError) as problem:
         if not vital.answers(server):
@@ -131,6 +131,18 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
             )
         return Diagnosis(Verdict.MEASUREMENT_INVALID, state.phase, problem.message, problem.remedy)
     return _verdict(state)
+
+
+def _failed_under_load(
+    state: TrialState, engine: Engine, server: RunningServer
+) -> Diagnosis | None:
+    """What the load showed to be wrong; judging the output too would then be wasted time."""
+    if state.ended_early and not vital.answers(server):
+        return _crashed(state, engine, server)
+    ignored = ignored_batch_limit(state.plan, state.most_running)
+    if ignored is None and not any(point.valid for point in state.points):
+        return _nothing_valid(state)
+    return ignored
 
 
 def _judge_quality(state: TrialState, server: RunningServer) -> None:

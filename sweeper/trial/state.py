@@ -24,6 +24,7 @@ class TrialState:
         phase: the phase it is in.
         points: one a load level.
         last_run: the level driven last, None before the first.
+        most_running: most requests that the server was seen to run at once.
         quality, reference: as far as they have come.
         timings_s: seconds by phase.
         manifest: the conditions.
@@ -35,6 +36,7 @@ class TrialState:
     phase: Phase = Phase.START
     points: list[Point] = field(default_factory=list)
     last_run: LevelRun | None = None
+    most_running: float = 0.0
     quality: QualityScore | None = None
     reference: Reference | None = None
     timings_s: dict[str, float] = field(default_factory=dict)

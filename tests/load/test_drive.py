@@ -272,12 +272,26 @@ def test_a_level_costs_little_beside_its_requests() -> None:
     assert min(overheads) < 0.2
 
 
-def test_beam_search_is_asked_for_in_the_engines_words() -> None:
+def test_beam_search_is_asked_for_in_the_engines_words_and_not_streamed() -> None:
     with running() as stub:
         run = drive(stub, closed(1, 1), decoding=Decoding(beam_width=4))
     (body,) = stub.bodies
-    assert (body["use_beam_search"], body["n"]) == (True, 4)
-    assert "min_tokens" not in body and run.beam_width == 4
+    assert (body["use_beam_search"], body["n"], body["stream"]) == (True, 4, False)
+    assert "min_tokens" not in body and "stream_options" not in body
+    (record,) = run.records
+    assert (record.outcome, record.prompt_tokens, record.output_tokens) == ("ok", 16, 5)
+    assert record.first_token_s == record.finished_s and run.beam_width == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("http_500", RequestOutcome.ERROR), ("stall", RequestOutcome.TIMEOUT)],
+)
+def test_an_answer_in_one_piece_fails_like_a_stream(fault: str, outcome: RequestOutcome) -> None:
+    with running(Dials(fault=lambda number: fault if number == 1 else None)) as stub:
+        run = drive(stub, closed(1, 4), decoding=Decoding(beam_width=2), request_timeout_s=0.5)
+    assert [record.outcome for record in run.records].count(outcome) == 1
+    assert [record.outcome for record in run.records].count(RequestOutcome.OK) == 3
 
 
 def test_text_is_handed_out_only_to_those_who_ask() -> None:

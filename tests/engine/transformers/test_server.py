@@ -142,7 +142,7 @@ def test_requests_of_a_static_batch_run_together_and_end_apart(served: Served) -
         return time.monotonic() - started
 
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(ask, tokens) for tokens in (4, 200)]
+        asked = [pool.submit(ask, tokens) for tokens in (60, 240)]
         wait_for(
             lambda: seen.append(metric(endpoint, "vllm:num_requests_running")) or seen[-1] == 2
         )
