@@ -136,14 +136,7 @@ class ServedEngine(ABC):
         request.run_dir.mkdir(parents=True, exist_ok=True)
         command = self.command(request, endpoint)
         note_command(request.run_dir, command)
-        group = ProcessGroup(
-            command.argv,
-            env={**inherited_environment(), **command.env},
-            log_path=request.run_dir / "server.log",
-            token=request.token,
-            stop_timeout_s=self.cfg.stop_timeout_s,
-            record_path=request.record_path,
-        )
+        group = self.process_group(request, command)
         ready = False
         try:
             group.start()
@@ -156,6 +149,20 @@ class ServedEngine(ABC):
         finally:
             if not ready:
                 group.stop()
+
+    def process_group(
+        self, request: LaunchRequest, command: Command, pass_fds: tuple[int, ...] = ()
+    ) -> ProcessGroup:
+        """The processes of a launch, not started yet; they inherit the descriptors `pass_fds`."""
+        return ProcessGroup(
+            command.argv,
+            env={**inherited_environment(), **command.env},
+            log_path=request.run_dir / "server.log",
+            token=request.token,
+            stop_timeout_s=self.cfg.stop_timeout_s,
+            record_path=request.record_path,
+            pass_fds=pass_fds,
+        )
 
     def _running(
         self, group: ProcessGroup, endpoint: Endpoint, command: Command, after_s: float

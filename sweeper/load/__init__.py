@@ -1,1 +1,1 @@
-"""Prompts, the streaming client and the closed-loop ladder."""
+"""What is sent, when, and what came of it: workloads, arrivals, the client, the ladder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sweeper.errors import ConfigError
+from sweeper.engine.flag_names import checked_name
 
 FLAG_PREFIX = "flag."
 ENV_PREFIX = "env."
@@ -42,10 +42,4 @@ def engine_flags(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flag_name(name: str) -> str:
-    plain = name.lstrip("-").replace("-", "_")
-    if plain in OWNED:
-        raise ConfigError(
-            f"the engine flag {plain!r} is set by every launch itself",
-            "remove it from engine.args and the space; give the model with model.path",
-        )
-    return plain
+    return checked_name(name, OWNED)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sweeper.engine.flag_names import checked_name
 from sweeper.errors import ConfigError
 
 FLAG_PREFIX = "flag."
@@ -66,13 +67,7 @@ def is_left_out(name: str, value: Any) -> bool:
 
 def flag_name(name: str) -> str:
     """A flag's name with underscores and without dashes in front; refuses the launch's own."""
-    plain = name.lstrip("-").replace("-", "_")
-    if plain in OWNED:
-        raise ConfigError(
-            f"the engine flag {plain!r} is set by every launch itself",
-            "remove it from engine.args and the space; give the model with model.path",
-        )
-    return plain
+    return checked_name(name, OWNED)
 
 
 def engine_flags(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sweeper.engine.process import ProcessGroup, inherited_environment
+from sweeper.engine.process import ProcessGroup
 from sweeper.engine.protocol import EngineFacts, LaunchFailure, LaunchRequest, RunningServer
 from sweeper.engine.readiness import MEMBERS_PAUSE_S, Readiness, State
 from sweeper.engine.secret_names import is_secret
@@ -69,15 +69,7 @@ class VllmOfflineEngine(VllmEngine):
         try:
             command, secrets = self._worker_command(request, asked, channel.worker_fd)
             note_command(request.run_dir, command)
-            group = ProcessGroup(
-                command.argv,
-                env={**inherited_environment(), **command.env},
-                log_path=request.run_dir / "server.log",
-                token=request.token,
-                stop_timeout_s=self.cfg.stop_timeout_s,
-                record_path=request.record_path,
-                pass_fds=(channel.worker_fd,),
-            )
+            group = self.process_group(request, command, (channel.worker_fd,))
             with group:
                 channel.close_worker_end()
                 yield self._ready(request, command, group, channel, secrets)

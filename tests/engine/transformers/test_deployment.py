@@ -96,10 +96,16 @@ def test_every_deployment_of_the_space_is_one_the_engine_takes() -> None:
     assert kinds == {"none", "static", "continuous"}
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_engine_brings_its_own_space_and_no_flags_of_another(device: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "space", "dtype"),
+    # A processor may have to emulate bfloat16, at seconds a token.
+    [("cpu", "transformers_batching", "float32"), ("cuda", "transformers", None)],
+)
+def test_the_engine_brings_its_own_space_and_no_flags_of_another(
+    device: str, space: str, dtype: str | None
+) -> None:
     from sweeper.config.compose import compose
 
     cfg = compose(["engine=transformers"], device_kind=device)
-    assert cfg.space.name == "transformers"
+    assert (cfg.space.name, cfg.model.dtype) == (space, dtype)
     assert cfg.engine.args == {}
