@@ -30,10 +30,18 @@ from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The outcome, and the reference if this trial wrote it."""
+    """What a launch leaves.
+
+    Attributes:
+        outcome: as measured, whatever happened at the stop.
+        reference: what the output of all others is compared with, if this trial wrote it.
+        halt: why nothing may be launched after this (a process outlived KILL, memory did not come
+            back), None in all ordinary cases.
+    """
 
     outcome: TrialOutcome
     reference: Reference | None = None
+    halt: Diagnosis | None = None
 
 
 def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResult:
