@@ -12,11 +12,12 @@ MLFLOW_DB := studies/mlflow.db
 # End-to-end tests are left out of this: two engines on few cores would slow each other down.
 PARALLEL := -n auto --maxprocesses=4 --dist worksteal
 
-.PHONY: help setup sweep test test-unit check format ui
+.PHONY: help setup sweep test test-unit chaos check format ui
 
 help:
 	@echo "make sweep [ARGS='key=value ...']   run a study (default: embedded model, this machine)"
-	@echo "make test                           unit tests, then end-to-end tests on a real engine"
+	@echo "make test                           unit tests, chaos, then end-to-end tests on a real engine"
+	@echo "make chaos [ARGS='--seed 2']        200 launches with random faults and kills, all checked"
 	@echo "make check                          lint, formatting, types, architecture"
 	@echo "make ui [PORT=5000]                 open MLflow on the studies made here"
 	@echo "make setup [EXTRA=cpu|vllm|none]    only make the environment .venv"
@@ -28,11 +29,15 @@ sweep: setup
 	@$(VENV_PYTHON) -m sweeper $(ARGS)
 
 test: setup
-	$(VENV_PYTHON) -m pytest -q -m "not e2e" $(PARALLEL)
+	$(VENV_PYTHON) -m pytest -q -m "not e2e and not chaos" $(PARALLEL)
+	$(VENV_PYTHON) -m pytest -q -s -m chaos
 	$(VENV_PYTHON) -m pytest -q -m e2e
 
 test-unit: setup
-	$(VENV_PYTHON) -m pytest -q -m "not e2e" $(PARALLEL)
+	$(VENV_PYTHON) -m pytest -q -m "not e2e and not chaos" $(PARALLEL)
+
+chaos: setup
+	$(VENV_PYTHON) -m tests.chaos.run $(ARGS)
 
 check: setup
 	$(VENV_PYTHON) -m ruff check .

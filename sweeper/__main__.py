@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sweeper import verbs
 from sweeper.errors import SweeperError
+from sweeper.redaction import shown
 
 INTERRUPTED = 130
 
@@ -17,15 +20,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return verbs.run(arguments)
     except SweeperError as error:
-        print(f"sweeper: {error}", file=sys.stderr)
+        print(f"sweeper: {shown(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("sweeper: interrupted", file=sys.stderr)
+        with suppress(OSError, ValueError):  # the terminal may be what has gone
+            print("sweeper: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (a pager, head) has gone; nothing is left to say.
         sys.stderr.close()
         return 0
+    except Exception:
+        # A bug: all of its traceback, but what it quotes may hold a secret.
+        sys.stderr.write(shown(traceback.format_exc()))
+        return 1
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "sweeper"
 
 # A room imports only rooms on lines before its own.
 ORDER = (
-    ("errors", "verdicts"),
+    ("errors", "redaction", "verdicts"),
     ("config",),
     ("models",),
     ("hardware",),

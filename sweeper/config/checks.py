@@ -35,6 +35,10 @@ CHOICES = {
 POSITIVE = (
     "engine.start_timeout_s",
     "engine.stop_timeout_s",
+    "engine.stall_timeout_s",
+    "engine.hang_timeout_s",
+    "engine.memory_patience_s",
+    "quality.timeout_s",
     "quality.reference_tokens",
     "quality.max_prompts",
     "quality.max_loglik_drop_nats",
@@ -55,6 +59,7 @@ POSITIVE = (
     "export.port",
 )
 NOT_NEGATIVE = (
+    "engine.device_wait_s",
     "sampler.seed",
     "workload.seed",
     "workload.temperature",

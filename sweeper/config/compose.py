@@ -9,8 +9,11 @@ from sweeper.config.checks import check
 from sweeper.config.defaults import profile_for
 from sweeper.config.files import is_file_option, read_group_file
 from sweeper.config.location import conf_dir
+from sweeper.config.names import check_names
 from sweeper.config.overrides import Override, read_overrides
 from sweeper.config.schema import SweeperConfig
+from sweeper.config.secrets import check_secrets, remember_secrets
+from sweeper.config.trust import check_trust
 from sweeper.errors import ConfigError
 
 
@@ -31,7 +34,11 @@ def compose(
     read = read_overrides(overrides)
     cfg = _to_object(_compose(_texts(read, device_kind)))
     adjust(cfg, read)
+    remember_secrets(cfg)
     if validate:
+        check_names(cfg)
+        check_trust(cfg)
+        check_secrets(cfg)
         check(cfg)
     return cfg
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sweeper.config.fields import find, hints
 from sweeper.config.values import check_value
+from sweeper.config.yaml_text import read_yaml
 from sweeper.errors import ConfigError
 
 
@@ -36,27 +37,13 @@ def read_group_file(group: str, option: str) -> dict[str, Any]:
 
 
 def _load(group: str, path: Path) -> Any:
-    import yaml
-
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise ConfigError(
             f"{group}={path}: the file {what}",
             f"give the path of a YAML file (looked up from {Path.cwd()})",
         )
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{group}={path}: {error.strerror}", "make the file readable") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{group}={path}: not a text file", "save it as UTF-8") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" (line {mark.line + 1})" if mark else ""
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise ConfigError(
-            f"{group}={path}: not valid YAML{line}: {problem}", "correct the file there"
-        ) from error
+    return read_yaml(path, f"{group}={path}")
 
 
 def _keys(group: str) -> list[str]:

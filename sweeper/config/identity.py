@@ -13,7 +13,7 @@ from sweeper.config.server_address import plain_address
 
 ABSENT = "absent"
 _COSMETIC = {"name"}
-_PATIENCE = {"request_timeout_s", "level_timeout_s"}
+_PATIENCE = {"request_timeout_s", "level_timeout_s", "timeout_s"}
 _VOLATILE = {"free_memory_gib", "free_memory_bytes", "detected"}
 
 

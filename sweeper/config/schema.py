@@ -74,7 +74,15 @@ class EngineConfig:
     of another service is only sent if its variable is named here."""
     start_timeout_s: float | None = None
     """None scales with the model's size."""
+    stall_timeout_s: float | None = None
+    """A start in which nothing has moved for so long is hung; None scales with the start's."""
+    hang_timeout_s: float | None = None
+    """A server under load that has written nothing for so long is hung; None scales likewise."""
     stop_timeout_s: float = 30.0
+    device_wait_s: float = 3600.0
+    """How long to wait for another tuner's launch on the same devices; 0 does not wait."""
+    memory_patience_s: float = 60.0
+    """How long device memory may take to come to rest before a start, and back after a stop."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of one engine variant only (the mock's dials, say)."""
 
@@ -213,6 +221,8 @@ class QualityConfig:
     max_loglik_drop_nats: float = 0.2
     """Floor: mean log-likelihood of the reference text may fall by this much a token."""
     request_timeout_s: float = 300.0
+    timeout_s: float | None = None
+    """Of the whole phase; None scales with the model's size."""
 
 
 @dataclass

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sweeper.config.checks import check
+from sweeper.config.names import check_names, leaves
 from sweeper.config.overrides import read_overrides
 from sweeper.config.schema import SweeperConfig
+from sweeper.config.secrets import check_secrets, completed_uri, hide, remember_secrets
+from sweeper.config.yaml_text import read_yaml
 from sweeper.errors import ConfigError
 
 
@@ -22,13 +26,13 @@ class StoredStudy:
 
 
 def study_text(cfg: SweeperConfig, identity: dict[str, Any]) -> str:
-    """Render `study.yaml`."""
+    """Render `study.yaml`. The password in the address of MLflow is left out."""
     from dataclasses import asdict
 
     import yaml
 
     return yaml.safe_dump(
-        {"identity": identity, "config": asdict(cfg)}, sort_keys=False, allow_unicode=True
+        {"identity": identity, "config": hide(asdict(cfg))}, sort_keys=False, allow_unicode=True
     )
 
 
@@ -38,16 +42,19 @@ def read_study(path: Path) -> StoredStudy:
     Raises:
         ConfigError: it cannot be read, or is not what this version writes.
     """
-    import yaml
-
+    remedy = "restore it from a backup, or start a new study with study=NEW_NAME"
+    data = read_yaml(path, str(path), remedy)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return StoredStudy(dict(data["config"]), dict(data["identity"]))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        stored = StoredStudy(dict(data["config"]), dict(data["identity"]))
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{path} cannot be read: {type(error).__name__}: {error}",
-            "restore it from a backup, or start a new study with study=NEW_NAME",
+            f"{path} cannot be read: {type(error).__name__}: {error}", remedy
         ) from error
+    # A study is given from hand to hand. What it stored are values: an expression in its file was
+    # put there by somebody, and would be filled from the environment of whoever only looks.
+    if expression := next((key for key, text in leaves(stored.config) if "${" in text), None):
+        raise ConfigError(f"{path}: config.{expression} holds an expression, '${{...}}'", remedy)
+    return stored
 
 
 def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig:
@@ -80,5 +87,10 @@ def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig
         ) from error
     if not isinstance(cfg, SweeperConfig):
         raise ConfigError("study.yaml holds no configuration", "start a new study")
+    cfg.tracking.uri = completed_uri(cfg.tracking.uri, os.environ)
+    remember_secrets(cfg)
+    if overrides:
+        check_names(cfg)
+        check_secrets(cfg, stored.config)
     check(cfg)
     return cfg

@@ -1,12 +1,14 @@
 """Finding the root cause in a server's log: what is common to all engines. Pure.
 
-Reading order of a log:
+Reading order of a log (in a later phase than the start, what came after readiness goes first):
 
     raw line → prefixes and colours stripped → not progress, not a warning, not quoted source
-             → first line that a rule knows      → its verdict
-             → else first line of a known kind   → its verdict (`last_resort`)
-             → else first exception, no wrapper  → UNKNOWN with that as the cause
-             → else the exit code or the tail    → UNKNOWN
+             → first line that a rule knows          → its verdict
+             → else first line that follows from another failure, if none stands before it
+             → else first line of a known kind       → its verdict (`last_resort`); a kind that is
+                                                       known by where it was raised: at start only
+             → else first exception, no wrapper      → UNKNOWN with that as the cause
+             → else the signal, exit code or tail    → UNKNOWN, INFRA where the signal tells it
 
 Wrapper lines ("see root cause above") are never the class of a failure.
 """
@@ -14,86 +16,34 @@ Wrapper lines ("see root cause above") are never the class of a failure.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from sweeper.engine.log_lines import MAX_CAUSE_CHARS, MAX_EVIDENCE_CHARS, Line, lines, tail
+from sweeper.engine.exit_codes import ending, told_exit_code
+from sweeper.engine.log_life import ready_line
+from sweeper.engine.log_lines import MAX_EVIDENCE_CHARS, Line, lines, tail
+from sweeper.engine.log_messages import EXCEPTION, message, raised_at
+from sweeper.engine.needles import Index
+from sweeper.engine.rules import Learnt, Rule
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
-Learnt = dict[str, float | int | str]
-
 NO_CAUSE = "the log names no cause, and the process still ran"
+MACHINE = "machine"
+"""`learnt["scope"]` of a fault that every launch on this machine will meet alike."""
 EVIDENCE_LINES_BEFORE = 6
-EVIDENCE_LINES_AFTER = 2
+EVIDENCE_LINES_AFTER = 4
 
-_EXCEPTION = re.compile(
-    r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)"
-)
-_PLAIN_CLASS = re.compile(r"^(?:ValueError|RuntimeError|AssertionError|Exception)(?::\s*|(?=\())")
-_QUOTED_MESSAGE = re.compile(r"""^\((["'])(.*)\1,?\)$""")
-SIGNAL_NAMES = {
-    1: "hung up",
-    2: "interrupted",
-    4: "illegal instruction: built for another processor?",
-    6: "aborted",
-    7: "bus error: shared memory full?",
-    8: "arithmetic fault",
-    9: "out of host memory?",
-    11: "segmentation fault",
-    15: "asked to end from outside",
-}
+_AFTER_START = frozenset({Phase.WARMUP, Phase.LOAD, Phase.QUALITY, Phase.STOP})
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One text that an engine is known to fail with.
+class _Found:
+    """A line with the rule that knows it, or an exception that none knows."""
 
-    Attributes:
-        name: short identifier.
-        pattern: searched in a cleaned line.
-        verdict: what it means at start.
-        remedy: what the user can change.
-        versions: engine versions in which the text was seen.
-        learn: figures from the match, named with units.
-        judge: refines the verdict by figures of the match and the rest of the log.
-        cause_below: the matched line only announces the cause, which is the line below it.
-    """
-
-    name: str
-    pattern: re.Pattern[str]
-    verdict: Verdict
-    remedy: str
-    versions: str = ""
-    learn: Callable[[re.Match[str]], Learnt] | None = None
-    judge: Callable[[Learnt, str], tuple[Verdict, str] | None] | None = None
-    cause_below: bool = False
-
-
-def rule(
-    name: str,
-    pattern: str,
-    verdict: Verdict,
-    remedy: str,
-    versions: str = "all",
-    **kinds: type[int] | type[float] | type[str],
-) -> Rule:
-    """A rule whose named groups are its figures, each with its type."""
-    learn = groups(**kinds) if kinds else None
-    return Rule(name, re.compile(pattern), verdict, remedy, versions, learn)
-
-
-SURROUNDINGS: tuple[Rule, ...] = (
-    rule("disk_full", r"No space left on device", Verdict.INFRA, "free disk space or /dev/shm"),
-    rule(
-        "hub_unreachable",
-        r"LocalEntryNotFoundError|couldn't connect to 'https://huggingface\.co'"
-        r"|OfflineModeIsEnabled",
-        Verdict.INFRA,
-        "the model is not in the local cache and its hub cannot be reached: download it first, or "
-        "give a local folder",
-    ),
-)
-"""What any engine on this machine may run into."""
+    line: Line
+    rule: Rule | None = None
+    match: re.Match[str] | None = None
 
 
 def diagnose(
@@ -105,7 +55,7 @@ def diagnose(
     wrappers: re.Pattern[str],
     last_resort: Sequence[Rule] = (),
 ) -> Diagnosis:
-    """Explain a failed launch.
+    """Explain a failed launch. Never raises, whatever the text.
 
     Args:
         log_text: the server's log.
@@ -117,11 +67,22 @@ def diagnose(
         last_resort: kinds of texts, asked only where no rule knows any line.
     """
     log = lines(log_text)
-    found = _known_cause(log, rules, wrappers) or _known_cause(log, last_resort, wrappers)
-    if found is not None:
-        diagnosis = _from_rule(found, log, log_text, phase)
+    ready_at = ready_line(log) if phase in _AFTER_START else None
+    # Where it was raised makes a refusal only of what a server says before it is ready.
+    kinds = [rule for rule in last_resort if phase is Phase.START or rule.raised_in is None]
+    found = None
+    if ready_at is not None:
+        # What a server said before it was ready did not keep it from becoming so.
+        found = _cause(log[ready_at:], log, rules, wrappers, kinds)
+    found = found or _cause(log, log, rules, wrappers, kinds)
+    if found is None:
+        diagnosis = _silent(log, phase, exit_code)
+    elif found.rule is None:
+        half = MAX_EVIDENCE_CHARS // 2
+        evidence = f"{_around(log, found.line.number, half - 5)}\n...\n{tail(log)[-half:]}"
+        diagnosis = _unclear(phase, message(log, found.line)[0], evidence)
     else:
-        diagnosis = _unknown(log, phase, exit_code, wrappers)
+        diagnosis = _from_rule(found, found.rule, log, log_text)
     return settle(diagnosis, phase)
 
 
@@ -137,50 +98,95 @@ def settle(diagnosis: Diagnosis, phase: Phase) -> Diagnosis:
     return replace(diagnosis, phase=phase)
 
 
-def _known_cause(
-    log: Sequence[Line], rules: Sequence[Rule], wrappers: re.Pattern[str]
-) -> tuple[Line, Rule, re.Match[str]] | None:
-    for line in log:
-        if not line.may_be_cause or not line.text or wrappers.search(line.text):
+def _cause(
+    part: Sequence[Line],
+    log: Sequence[Line],
+    rules: Sequence[Rule],
+    wrappers: re.Pattern[str],
+    last_resort: Sequence[Rule],
+) -> _Found | None:
+    """The line that explains a failure best, in the order that the module tells."""
+    following: _Found | None = None
+    kind: _Found | None = None
+    exception: _Found | None = None
+    seen: set[str] = set()
+    listed, kinds = _table(tuple(rules)), _table(tuple(last_resort))
+    for line in part:
+        if not line.may_be_cause or not line.text or line.text in seen:
             continue
-        for rule in rules:
-            match = rule.pattern.search(line.text)
-            if match is not None:
-                return line, rule, match
+        seen.add(line.text)
+        known, resort = _known(line, listed, log), _known(line, kinds, log)
+        raised = EXCEPTION.match(line.text.strip()) is not None
+        if not (known or resort or raised) or wrappers.search(line.text):
+            continue
+        if known is not None and known.rule is not None and not known.rule.follows:
+            return known
+        if resort is not None and resort.rule is not None and resort.rule.raised_in is not None:
+            # What was raised before it may be what it follows from.
+            resort = resort if exception is None else None
+        following, kind = following or known, kind or resort
+        if exception is None and raised:
+            exception = _Found(line)
+    if following is not None and (
+        exception is None or following.line.number <= exception.line.number
+    ):
+        return following
+    return kind or exception
+
+
+class _Table:
+    """Rules in their order, with what tells quickly which of them may know a line."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        self.index = Index([rule.pattern for rule in rules])
+
+
+@lru_cache(maxsize=16)
+def _table(rules: tuple[Rule, ...]) -> _Table:
+    return _Table(rules)
+
+
+def _known(line: Line, table: _Table, log: Sequence[Line]) -> _Found | None:
+    """The first rule that knows a line, raised where the rule asks for."""
+    for number in table.index.candidates(line.text):
+        rule = table.rules[number]
+        match = rule.pattern.search(line.text)
+        if match is not None and _raised_there(line, rule, log):
+            return _Found(line, rule, match)
     return None
 
 
-def _from_rule(
-    found: tuple[Line, Rule, re.Match[str]], log: Sequence[Line], log_text: str, phase: Phase
-) -> Diagnosis:
-    line, rule, match = found
-    learnt: Learnt = rule.learn(match) if rule.learn is not None else {}
-    verdict, remedy = rule.verdict, rule.remedy
-    if rule.cause_below:
-        line = next((below for below in log[line.number + 1 :] if below.text.strip()), line)
+def _raised_there(line: Line, rule: Rule, log: Sequence[Line]) -> bool:
+    if rule.raised_in is None:
+        return True
+    frame = raised_at(log, line.number)
+    return frame is not None and rule.raised_in.search(frame.path) is not None
+
+
+def _from_rule(found: _Found, rule: Rule, log: Sequence[Line], log_text: str) -> Diagnosis:
+    cause, learnt = message(log, found.line)
+    if rule.learn is not None and found.match is not None:
+        learnt.update(rule.learn(found.match))
     refined = rule.judge(learnt, log_text) if rule.judge is not None else None
-    if refined is not None:
-        verdict, remedy = refined
-    return Diagnosis(
-        verdict=verdict,
-        phase=phase,
-        cause=_one_line(line.text),
-        remedy=remedy,
-        evidence=_around(log, line.number),
-        learnt={**learnt, "rule": rule.name},
-    )
+    verdict, remedy = refined if refined is not None else (rule.verdict, rule.remedy)
+    learnt["rule"] = rule.name
+    if rule.every_launch and verdict is Verdict.INFRA:
+        learnt["scope"] = MACHINE
+    evidence = _around(log, found.line.number)
+    return Diagnosis(verdict, Phase.START, cause, remedy, evidence, learnt)
 
 
-def _unknown(
-    log: Sequence[Line], phase: Phase, exit_code: int | None, wrappers: re.Pattern[str]
-) -> Diagnosis:
-    end = tail(log)
-    for line in log:
-        head = line.text.strip()
-        if line.may_be_cause and _EXCEPTION.match(head) and not wrappers.search(head):
-            evidence = f"{_around(log, line.number)}\n...\n{end}"[-MAX_EVIDENCE_CHARS:]
-            return _unclear(phase, _one_line(head), evidence)
-    return _unclear(phase, _ending(exit_code), end)
+def _silent(log: Sequence[Line], phase: Phase, exit_code: int | None) -> Diagnosis:
+    """The log names no cause: what the end of the process tells."""
+    told = told_exit_code(log) if exit_code is None or exit_code > 0 else None
+    if exit_code is None and told is None:
+        return _unclear(phase, NO_CAUSE, tail(log))
+    end = ending(told if told is not None else exit_code)
+    if end.rule is None:
+        return replace(_unclear(phase, end.cause, tail(log)), learnt=end.learnt)
+    learnt: Learnt = {**end.learnt, "rule": end.rule, "scope": MACHINE}
+    return Diagnosis(Verdict.INFRA, phase, end.cause, end.remedy, tail(log), learnt)
 
 
 def _unclear(phase: Phase, cause: str, evidence: str) -> Diagnosis:
@@ -188,49 +194,19 @@ def _unclear(phase: Phase, cause: str, evidence: str) -> Diagnosis:
         Verdict.UNKNOWN,
         phase,
         cause,
-        "no rule knows this text: read server.log in the trial's folder from its first error on",
+        "no rule knows this text: read the log (server.log in a trial's folder) from its first "
+        "error on",
         evidence,
     )
 
 
-def _ending(exit_code: int | None) -> str:
-    if exit_code is None:
-        return NO_CAUSE
-    if exit_code < 0:
-        meaning = SIGNAL_NAMES.get(-exit_code)
-        return f"killed by signal {-exit_code}" + (f" ({meaning})" if meaning else "")
-    return f"ended by itself with exit code {exit_code}, and its log names no cause"
-
-
-def _around(log: Sequence[Line], number: int) -> str:
+def _around(log: Sequence[Line], number: int, limit: int = MAX_EVIDENCE_CHARS) -> str:
+    """The lines around one; the one itself stays whole as far as it can."""
     first = max(0, number - EVIDENCE_LINES_BEFORE)
-    chosen = log[first : number + EVIDENCE_LINES_AFTER + 1]
-    return "\n".join(line.text for line in chosen if line.text)[-MAX_EVIDENCE_CHARS:]
-
-
-def _one_line(text: str) -> str:
-    """An exception's message without its class, where the class says nothing more."""
-    said = _PLAIN_CLASS.sub("", text.strip())
-    if (quoted := _QUOTED_MESSAGE.match(said)) is not None:
-        said = quoted.group(2)
-    return (said or text.strip())[:MAX_CAUSE_CHARS]
-
-
-def number(text: str) -> float:
-    """A figure as logs write it, thousands separated by commas."""
-    return float(text.replace(",", ""))
-
-
-def groups(**kinds: type[int] | type[float] | type[str]) -> Callable[[re.Match[str]], Learnt]:
-    """A `Rule.learn` that takes named groups as figures; those that did not match are left out."""
-
-    def learn(match: re.Match[str]) -> Learnt:
-        values: Mapping[str, str | None] = match.groupdict()
-        learnt: Learnt = {}
-        for name, kind in kinds.items():
-            text = values.get(name)
-            if text is not None:
-                learnt[name] = text if kind is str else kind(number(text))
-        return learnt
-
-    return learn
+    chosen = [line for line in log[first : number + EVIDENCE_LINES_AFTER + 1] if line.text]
+    if sum(len(line.text) + 1 for line in chosen) <= limit:
+        return "\n".join(line.text for line in chosen)
+    share = limit // (2 * len(chosen))
+    return "\n".join(
+        line.text[: limit // 2 if line.number == number else share - 1] for line in chosen
+    )

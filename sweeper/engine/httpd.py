@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import json
 import socket
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NoReturn
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """An answer; a stream of parts if `stream` is given, else `body`."""
+    """An answer; a stream of parts if `stream` is given, else `body`.
+
+    A `raw` stream is sent as it is, head included, and then the connection is broken.
+    """
 
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     stream: AsyncIterator[bytes] | None = None
+    raw: bool = False
 
 
 class DropConnection(Exception):  # noqa: N818 - an instruction to the server, not an error
@@ -60,7 +65,7 @@ async def route(
     post: Callable[[str, Any], Awaitable[Response]],
     refuse: Callable[[str], Response],
 ) -> Response:
-    """Answer a request of an OpenAI-style API. Only `/v1` asks for the key, as vLLM does.
+    """Answer a request of an OpenAI-style API. All but `/health` is for those with the key.
 
     Args:
         request: as it came.
@@ -69,14 +74,15 @@ async def route(
         post: (path, JSON body) → answer.
         refuse: message → HTTP 400, for a body that is no JSON.
     """
-    authorised = request.headers.get("authorization") == f"Bearer {api_key}"
-    if request.path.startswith("/v1") and api_key and not authorised:
+    given = request.headers.get("authorization", "").encode()
+    authorised = not api_key or hmac.compare_digest(given, f"Bearer {api_key}".encode())
+    if request.path != "/health" and not authorised:
         return as_json({"error": "Unauthorized"}, 401)
     if request.method == "GET":
         return get(request.path)
     try:
         body = request.json()
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         return refuse(f"the body is no JSON: {problem}")
     return await post(request.path, body)
 
@@ -184,6 +190,8 @@ async def _write(writer: asyncio.StreamWriter, response: Response) -> None:
         await writer.drain()
         return
     try:
+        if response.raw:
+            await _write_raw(writer, response.stream)
         writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         await writer.drain()
         async for part in response.stream:
@@ -196,3 +204,10 @@ async def _write(writer: asyncio.StreamWriter, response: Response) -> None:
         close = getattr(response.stream, "aclose", None)
         if close is not None:
             await close()
+
+
+async def _write_raw(writer: asyncio.StreamWriter, parts: AsyncIterator[bytes]) -> NoReturn:
+    async for part in parts:
+        writer.write(part)
+        await writer.drain()
+    raise DropConnection

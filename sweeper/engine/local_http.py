@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from sweeper.engine.ports import LOOPBACK
+
+MAX_REPLY_BYTES = 1 << 26
+"""Above any answer that is one; a server that writes without end is broken."""
+_READ_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,10 @@ class Reply:
 
     def json(self) -> Any:
         """The body as JSON. Raises ValueError if it is none."""
-        return json.loads(self.text)
+        try:
+            return json.loads(self.text)
+        except RecursionError:
+            raise ValueError("JSON that is nested too deeply") from None
 
 
 def call(
@@ -72,13 +80,14 @@ def call_url(
         path: begins with a slash.
         body: None for GET.
         api_key: bearer token, None or empty for none.
-        timeout_s: for the connection and for every wait on it.
+        timeout_s: for the whole exchange; until the head of the answer, for every wait on it.
 
     Raises:
-        OSError: no connection, an untrusted certificate, or no answer in time.
+        OSError: no connection, an untrusted certificate, no answer in time, or one without end.
         http.client.HTTPException: what came back is no HTTP.
     """
     address = urlsplit(base_url)
+    deadline = time.monotonic() + timeout_s
     connection = _connection(address.scheme, address.hostname or "", address.port, timeout_s)
     headers = {"Connection": "close"}
     if api_key:
@@ -91,10 +100,29 @@ def call_url(
             headers["Content-Type"] = "application/json"
             connection.request("POST", target, json.dumps(body), headers)
         answer = connection.getresponse()
-        text = answer.read().decode("utf-8", errors="replace")
+        text = _body(connection, answer, deadline).decode("utf-8", errors="replace")
         return Reply(answer.status, text, {k.lower(): v for k, v in answer.getheaders()})
     finally:
         connection.close()
+
+
+def _body(
+    connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, deadline: float
+) -> bytes:
+    """All of an answer, unless it comes too slowly or has no end."""
+    parts = bytearray()
+    while part := answer.read1(_READ_BYTES):
+        parts += part
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the answer had no end in time")
+        if len(parts) > MAX_REPLY_BYTES:
+            raise OSError(f"the answer is longer than {MAX_REPLY_BYTES} bytes")
+        if connection.sock is not None:
+            connection.sock.settimeout(left_s)
+    if answer.length:
+        raise http.client.IncompleteRead(bytes(parts[:100]), answer.length)
+    return bytes(parts)
 
 
 def _connection(

@@ -6,6 +6,8 @@ until the machine boots again. Everything that sends a signal compares both firs
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import NamedTuple
 TOKEN_VARIABLE = "SWEEPER_LAUNCH_TOKEN"
 """Environment variable by which every process of a launch is marked."""
 
+STUCK_PATIENCE_S = 0.5
 _PROC = Path("/proc")
 
 
@@ -33,12 +36,15 @@ class Process:
         parent: pid of the parent.
         session: pid of the session's leader.
         is_zombie: True if it has ended and only waits to be collected.
+        is_stuck: True while it waits in the kernel and cannot be interrupted: for a moment in any
+            process that reads a disk, for ever in one whose device has failed.
     """
 
     identity: Identity
     parent: int
     session: int
     is_zombie: bool
+    is_stuck: bool = False
 
 
 def table() -> dict[int, Process]:
@@ -62,6 +68,7 @@ def read(pid: int) -> Process | None:
         parent=int(values[1]),
         session=int(values[3]),
         is_zombie=values[0] in {"Z", "X"},
+        is_stuck=values[0] == "D",
     )
 
 
@@ -97,10 +104,7 @@ def ancestors(processes: Mapping[int, Process], pid: int) -> set[int]:
 
 def launch_token(pid: int) -> str | None:
     """The launch token in a process's environment; None if it has none or may not be read."""
-    try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return None
+    environment = _memory_of(pid, "environ")
     prefix = f"{TOKEN_VARIABLE}=".encode()
     for entry in environment.split(b"\0"):
         if entry.startswith(prefix):
@@ -108,13 +112,41 @@ def launch_token(pid: int) -> str | None:
     return None
 
 
+def outputs(pid: int) -> set[str]:
+    """Where a process writes its output and errors, as paths; empty if that may not be read."""
+    found = set()
+    for descriptor in ("1", "2"):
+        with contextlib.suppress(OSError):
+            found.add(str((_PROC / str(pid) / "fd" / descriptor).readlink()))
+    return found
+
+
 def is_resource_tracker(pid: int) -> bool:
     """True for Python's helper that removes shared memory once the processes using it are gone."""
-    try:
-        command = (_PROC / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
-    return b"multiprocessing.resource_tracker" in command
+    return b"multiprocessing.resource_tracker" in _memory_of(pid, "cmdline")
+
+
+def _memory_of(pid: int, name: str) -> bytes:
+    """A file of a process that the kernel reads out of its memory; empty if it may not be read.
+
+    Of a process that is stuck in the kernel such a read may itself never come back, so it is left
+    to a thread and given up after a moment.
+    """
+
+    def content() -> bytes:
+        try:
+            return (_PROC / str(pid) / name).read_bytes()
+        except OSError:
+            return b""
+
+    process = read(pid)
+    if process is None or not process.is_stuck:
+        return content()
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(content()), daemon=True)
+    thread.start()
+    thread.join(STUCK_PATIENCE_S)
+    return found[0] if found else b""
 
 
 def boot_id() -> str:

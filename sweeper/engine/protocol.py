@@ -6,6 +6,7 @@ itself (`RunningServer.measure`) and has no address; `kind` tells them apart. An
 
 Life of a server:
 
+    check_flags(), once a study
     command() → ProcessGroup → (ready: a real completion was answered) → driven → stop()
                      └── dies or never answers → diagnose(log) → Diagnosis
 """
@@ -18,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from sweeper.verdicts import Diagnosis, Phase
+from sweeper.engine.flag_check import AskedFlag, FlagCheck
+from sweeper.errors import EngineError
+from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 ParameterValue = str | int | float | bool
 SERVED_MODEL = "served_model"
@@ -64,6 +67,8 @@ class LaunchRequest:
         dtype: precision for every deployment, or None.
         record_path: where the launch is noted while it runs, for `sweeper.engine.orphans.reap`;
             None notes nothing.
+        study: whose launch it is, told to those who wait for its devices.
+        tell: told in one line what is worth showing (whom a launch waits for, say).
     """
 
     model_path: str
@@ -76,6 +81,8 @@ class LaunchRequest:
     trust_remote_code: bool = False
     dtype: str | None = None
     record_path: Path | None = None
+    study: str = ""
+    tell: Callable[[str], None] = lambda text: None
 
 
 @dataclass(frozen=True)
@@ -187,11 +194,31 @@ class RunningServer:
 
 
 class LaunchFailure(Exception):  # noqa: N818 - an expected end, carried as a value
-    """A server did not become ready: carries the diagnosis. Raised on entering `Engine.serve`."""
+    """A server did not become ready: carries the diagnosis. Raised on entering `Engine.serve`.
 
-    def __init__(self, diagnosis: Diagnosis) -> None:
+    Attributes:
+        diagnosis: why it did not.
+        halt: why nothing may be launched after it, None in all ordinary cases: what was started
+            could not be ended, or its memory did not come back.
+    """
+
+    def __init__(self, diagnosis: Diagnosis, halt: Diagnosis | None = None) -> None:
         super().__init__(diagnosis.cause)
         self.diagnosis = diagnosis
+        self.halt = halt
+
+
+class StopFailure(EngineError):  # noqa: N818 - an expected end, as above
+    """A launch could not be ended: a process outlived KILL, or memory did not come back.
+
+    Raised on leaving `Engine.serve`. Nothing may be launched after it.
+    """
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """Why nothing may be launched."""
+        learnt = {"rule": "not_ended"}
+        return Diagnosis(Verdict.INFRA, Phase.STOP, self.message, self.remedy, learnt=learnt)
 
 
 class Engine(Protocol):
@@ -214,11 +241,30 @@ class Engine(Protocol):
         """Ask the installation (cached). Raises EngineError if it is not usable."""
         ...
 
+    def check_flags(
+        self, asked: Sequence[AskedFlag], progress: Callable[[str], None] | None
+    ) -> FlagCheck:
+        """Find flags and values that the installed engine does not take, before any launch.
+
+        An engine that cannot tell refuses nothing: a wrong refusal would end a study that works.
+
+        Args:
+            asked: all that the study may send, words for the engine's default left out.
+            progress: told in one line what takes time. None takes no time: what is not known
+                without is not refused.
+
+        Raises:
+            EngineError: there is no usable engine to ask.
+        """
+        ...
+
     def serve(self, request: LaunchRequest) -> AbstractContextManager[RunningServer]:
         """Start a server and stop it on leaving, whatever happens.
 
         Raises:
-            LaunchFailure: the server died, or did not answer in time; nothing is left running.
+            LaunchFailure: the server died, or did not answer in time; nothing is left running
+                unless its `halt` says so.
+            StopFailure: on leaving: something is left that cannot be ended.
         """
         ...
 

@@ -6,7 +6,8 @@ start ──(process ends)──────────────────
   │            └─ yes → completion ──(process ends)──────┘
   │                        ├── 200 with a choice → READY
   │                        └── anything else ────→ REFUSED
-  └──────(deadline, in any state)────→ TIMED_OUT
+  ├──────(deadline, in any state)────→ TIMED_OUT
+  └──────(nothing moves for too long)→ STALLED
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Protocol, TypeVar
 from sweeper.engine.local_http import Endpoint, Reply, call
 from sweeper.engine.ports import Owner, owner
 from sweeper.engine.procfs import Identity
+from sweeper.engine.stall import StallWatch
 from sweeper.verdicts import Phase
 
 T = TypeVar("T")
@@ -47,6 +49,8 @@ class State(Enum):
     READY = "ready"
     DIED = "died"
     TIMED_OUT = "timed out"
+    STALLED = "stalled"
+    """It lives, and nothing of it has moved for too long."""
     REFUSED = "refused"
     """The server says that it is healthy and cannot complete a prompt."""
     FOREIGN = "foreign"
@@ -80,12 +84,19 @@ class _TimedOutError(Exception):
     pass
 
 
+class _StalledError(Exception):
+    pass
+
+
 class _Wait:
     """One wait: the clock, the process, and the server behind the port."""
 
-    def __init__(self, endpoint: Endpoint, process: Watched, timeout_s: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, process: Watched, timeout_s: float, stall: StallWatch | None
+    ) -> None:
         self.endpoint = endpoint
         self.process = process
+        self.stall = stall
         self.started = time.monotonic()
         self.deadline = self.started + timeout_s
         self.phase = Phase.START
@@ -94,10 +105,11 @@ class _Wait:
 
     def end(self, state: State, detail: str) -> Readiness:
         after_s = time.monotonic() - self.started
-        return Readiness(state, self.phase, after_s, detail, self.process.poll())
+        one_line = " ".join(detail.split())  # it quotes what was answered, whatever that is
+        return Readiness(state, self.phase, after_s, one_line, self.process.poll())
 
     def check(self) -> None:
-        """Raise if the process has ended or the deadline has passed."""
+        """Raise if the process has ended, has stalled, or the deadline has passed."""
         if self.process.poll() is not None:
             raise _DiedError
         now = time.monotonic()
@@ -105,8 +117,11 @@ class _Wait:
             raise _TimedOutError
         if now >= self._next_look:
             # Descent is lost when a parent dies: note the members while it lives.
-            self.process.members()
+            members = self.process.members()
             self._next_look = now + MEMBERS_PAUSE_S
+            still = self.stall.look(members) if self.stall is not None else None
+            if still is not None:
+                raise _StalledError(still)
 
     def pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -140,7 +155,9 @@ class _Wait:
         return self.watched(lambda: call(self.endpoint, path, body, timeout_s=timeout_s))
 
 
-def wait_ready(endpoint: Endpoint, process: Watched, timeout_s: float) -> Readiness:
+def wait_ready(
+    endpoint: Endpoint, process: Watched, timeout_s: float, stall: StallWatch | None = None
+) -> Readiness:
     """Wait until a server has answered a completion, or cannot.
 
     The process is looked at every 50 ms, whatever else goes on, so an early death is noticed at
@@ -150,8 +167,9 @@ def wait_ready(endpoint: Endpoint, process: Watched, timeout_s: float) -> Readin
         endpoint: where the server will answer.
         process: its process group.
         timeout_s: deadline for the first completion, counted from now.
+        stall: asked once a second whether anything of it moves; None leaves that to the deadline.
     """
-    wait = _Wait(endpoint, process, timeout_s)
+    wait = _Wait(endpoint, process, timeout_s, stall)
     try:
         _until_healthy(wait)
         wait.phase = Phase.WARMUP
@@ -162,6 +180,8 @@ def wait_ready(endpoint: Endpoint, process: Watched, timeout_s: float) -> Readin
         return _first_completion(wait)
     except _TimedOutError:
         return wait.end(State.TIMED_OUT, wait.seen)
+    except _StalledError as problem:
+        return wait.end(State.STALLED, f"{wait.seen}; {problem}")
     except _DiedError:
         return wait.end(State.DIED, "the process ended")
 
@@ -214,13 +234,14 @@ def _first_completion(wait: _Wait) -> Readiness:
         return wait.end(State.REFUSED, f"first completion: {type(problem).__name__}: {problem}")
     if reply.status != http.HTTPStatus.OK:
         return wait.end(State.REFUSED, f"first completion: HTTP {reply.status}: {reply.text[:300]}")
-    if not _has_choice(reply):
+    if not has_choice(reply):
         return wait.end(State.REFUSED, f"first completion is empty: {reply.text[:300]}")
     wait.check()
     return wait.end(State.READY, "a completion was answered")
 
 
-def _has_choice(reply: Reply) -> bool:
+def has_choice(reply: Reply) -> bool:
+    """Whether an answer is a completion; a broken server may say 200 to say anything else."""
     try:
         return bool(reply.json()["choices"])
     except (ValueError, KeyError, TypeError):

@@ -7,20 +7,25 @@ process, the port, readiness and the end are the same for all.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweeper.config.deadlines import stall_s
 from sweeper.config.schema import EngineConfig
-from sweeper.engine import diagnosis
+from sweeper.engine import compile_cache
 from sweeper.engine.comparison import Tolerance, ineffective, not_told
+from sweeper.engine.device_memory import DeviceMemory, memory_of
+from sweeper.engine.devices import devices_of
 from sweeper.engine.local_http import Endpoint
-from sweeper.engine.log_lines import last_line, lines, tail
+from sweeper.engine.log_file import read_log
+from sweeper.engine.occupancy import Occupancy
 from sweeper.engine.ports import free_port
 from sweeper.engine.process import ProcessGroup, inherited_environment
 from sweeper.engine.protocol import (
@@ -31,14 +36,12 @@ from sweeper.engine.protocol import (
     RunningServer,
 )
 from sweeper.engine.readiness import Readiness, State, wait_ready
-from sweeper.engine.secret_names import is_secret
-from sweeper.verdicts import Diagnosis, Phase, Verdict
+from sweeper.engine.stall import StallWatch
+from sweeper.redaction import HIDDEN, carries_secret, redact_data
+from sweeper.verdicts import Diagnosis, Phase
 
+LOG_NAME = "server.log"
 PORT_ATTEMPTS = 3
-MAX_LOG_BYTES = 16_000_000
-MAX_MENTIONS = 12
-# Longer lines are the engine's list of all its settings.
-MAX_MENTION_CHARS = 600
 
 
 @dataclass(frozen=True)
@@ -108,61 +111,126 @@ class ServedEngine(ABC):
     def learnt(self, log_text: str) -> dict[str, float | int | str]:
         """Figures from the log of a server that started. Pure."""
 
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices a launch occupies, see `sweeper.engine.devices`."""
+        return devices_of(self.facts().device, self._inherited())
+
+    def device_memory(self) -> DeviceMemory | None:
+        """The memory that has to come back after a launch; None looks at none."""
+        return memory_of(self.facts().device, self._inherited())
+
+    def compile_cache(self) -> Path | None:
+        """Folder of compiled code that may be wiped if it is damaged; None if there is none."""
+        return None
+
     @contextmanager
     def serve(self, request: LaunchRequest) -> Iterator[RunningServer]:
         """Start a server and stop it on leaving, whatever happens. See `Engine.serve`."""
-        group, server = self._start(request)
-        try:
-            yield server
-        finally:
-            group.stop()
+        place = Occupancy(self.devices(), self.device_memory(), self.cfg, request)
+        with place, ExitStack() as stack:
+            yield self._launched(stack, request, place)
 
-    def _start(self, request: LaunchRequest) -> tuple[ProcessGroup, RunningServer]:
+    @contextmanager
+    def launch(self, request: LaunchRequest, place: Occupancy) -> Iterator[RunningServer]:
+        """One launch on devices that are ours: on a free port, or if that was lost on another."""
+        with ExitStack() as stack:
+            yield self._on_some_port(stack, request, place)
+
+    def _launched(
+        self, stack: ExitStack, request: LaunchRequest, place: Occupancy
+    ) -> RunningServer:
+        """Launch; once more if the cache of compiled code was damaged and could be wiped."""
+        if (folder := self.compile_cache()) is not None:
+            with suppress(OSError):  # the engine makes its own then, and it is never wiped
+                compile_cache.prepare(folder)
+        try:
+            return stack.enter_context(self.launch(request, place))
+        except LaunchFailure as failure:
+            if failure.halt is not None or not self._healed(failure, request):
+                raise
+        return stack.enter_context(self.launch(request, place))
+
+    def _healed(self, failure: LaunchFailure, request: LaunchRequest) -> bool:
+        """Wipe the cache of compiled code if it is to blame. False if it is not, or stays."""
+        from sweeper.engine.failed_start import cache_is_to_blame
+
+        folder, log_path = self.compile_cache(), request.run_dir / LOG_NAME
+        if folder is None or not cache_is_to_blame(failure.diagnosis, read_log(log_path)):
+            return False
+        problem = compile_cache.wipe(folder, self.cache_dir.resolve())
+        if problem is not None:
+            request.tell(f"the engine's cache is damaged and was not wiped: {problem}")
+            return False
+        with suppress(OSError):
+            log_path.rename(log_path.with_name("server-damaged-cache.log"))
+        request.tell("the engine's cache of compiled code was damaged: wiped, starting once more")
+        return True
+
+    def _on_some_port(
+        self, stack: ExitStack, request: LaunchRequest, place: Occupancy
+    ) -> RunningServer:
         """Start on a free port; on another one if somebody took it meanwhile."""
         deadline = time.monotonic() + request.start_timeout_s
         for attempt in range(1, PORT_ATTEMPTS + 1):
+            timeout_s = max(0.1, deadline - time.monotonic())
             try:
-                return self._start_once(request, max(0.1, deadline - time.monotonic()))
+                return stack.enter_context(self._on_a_port(request, place, timeout_s))
             except LaunchFailure as failure:
                 lost_port = failure.diagnosis.learnt.get("rule") in {"port_taken", "foreign_port"}
-                if not lost_port or attempt == PORT_ATTEMPTS:
+                if not lost_port or failure.halt is not None or attempt == PORT_ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _start_once(
-        self, request: LaunchRequest, timeout_s: float
-    ) -> tuple[ProcessGroup, RunningServer]:
-        endpoint = Endpoint(self.pick_port(), request.served_name, secrets.token_urlsafe(24))
+    @contextmanager
+    def _on_a_port(
+        self, request: LaunchRequest, place: Occupancy, timeout_s: float
+    ) -> Iterator[RunningServer]:
+        endpoint = Endpoint(self.pick_port(), request.served_name, _new_key())
         request.run_dir.mkdir(parents=True, exist_ok=True)
         command = self.command(request, endpoint)
         note_command(request.run_dir, command)
-        group = self.process_group(request, command)
-        ready = False
-        try:
-            group.start()
-            outcome = wait_ready(endpoint, group, timeout_s)
+        with self.process_group(request, command, place) as group:
+            outcome = wait_ready(endpoint, group, timeout_s, self.stall_watch(request, place))
             if outcome.state is not State.READY:
-                raise LaunchFailure(self._failed(outcome, read_log(group.log_path), timeout_s))
-            server = self._running(group, endpoint, command, outcome.after_s)
-            ready = True
-            return group, server
-        finally:
-            if not ready:
-                group.stop()
+                raise LaunchFailure(self.failed(outcome, group.log_path, timeout_s))
+            yield self._running(group, endpoint, command, outcome.after_s)
+
+    def stall_watch(self, request: LaunchRequest, place: Occupancy) -> StallWatch:
+        """What tells a start that hangs from one that takes long."""
+        timeout_s = stall_s(self.cfg.stall_timeout_s, request.start_timeout_s)
+        return StallWatch(request.run_dir / LOG_NAME, timeout_s, place.device_bytes)
+
+    def failed(self, outcome: Readiness, log_path: Path, timeout_s: float) -> Diagnosis:
+        """Explain a launch that did not become ready."""
+        # Reading logs takes hundreds of patterns, which most commands never need.
+        from sweeper.engine.failed_start import explain_start, with_surroundings
+
+        explained = explain_start(self.diagnose, outcome, read_log(log_path), timeout_s)
+        return with_surroundings(explained, log_path)
+
+    def _inherited(self) -> dict[str, str]:
+        return {**os.environ, **self.cfg.env}
 
     def process_group(
-        self, request: LaunchRequest, command: Command, pass_fds: tuple[int, ...] = ()
+        self,
+        request: LaunchRequest,
+        command: Command,
+        place: Occupancy,
+        pass_fds: tuple[int, ...] = (),
     ) -> ProcessGroup:
         """The processes of a launch, not started yet; they inherit the descriptors `pass_fds`."""
-        return ProcessGroup(
+        named = () if request.record_path is None else (request.record_path,)
+        group = ProcessGroup(
             command.argv,
             env={**inherited_environment(), **command.env},
-            log_path=request.run_dir / "server.log",
+            log_path=request.run_dir / LOG_NAME,
             token=request.token,
             stop_timeout_s=self.cfg.stop_timeout_s,
-            record_path=request.record_path,
+            record_paths=(*named, *place.records),
             pass_fds=pass_fds,
         )
+        place.watch(group)
+        return group
 
     def _running(
         self, group: ProcessGroup, endpoint: Endpoint, command: Command, after_s: float
@@ -201,41 +269,10 @@ class ServedEngine(ABC):
             learnt["not_told"] = unknown
         known = _over(self.echoed_args(log_text), effective)
         if ignored := ineffective(command.flags, known, tolerated=self.tolerated):
-            raise LaunchFailure(_without_effect(ignored, log_text))
+            from sweeper.engine.failed_start import without_effect
+
+            raise LaunchFailure(without_effect(ignored, log_text))
         return known, learnt
-
-    def _failed(self, outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
-        """Explain why a server did not become ready."""
-        if outcome.state is State.FOREIGN:
-            return _foreign(outcome, log_text)
-        if outcome.state is State.DIED:
-            return self.diagnose(log_text, outcome.phase, outcome.exit_code)
-        known = self.diagnose(log_text, Phase.START, outcome.exit_code)
-        if known.verdict is not Verdict.UNKNOWN:
-            return diagnosis.settle(known, outcome.phase)
-        if outcome.state is State.TIMED_OUT:
-            return _timed_out(outcome, log_text, timeout_s)
-        return replace(
-            known,
-            verdict=Verdict.CRASH_UNDER_LOAD,
-            phase=Phase.WARMUP,
-            cause=outcome.detail if known.cause == diagnosis.NO_CAUSE else known.cause,
-            remedy="the server says that it is healthy and cannot complete a prompt: leave this "
-            "combination out, and see server.log in the trial's folder",
-        )
-
-
-def read_log(path: Path) -> str:
-    """A server's log; of a very long one the beginning and the end, where causes stand."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(MAX_LOG_BYTES // 2)
-            rest = file.read()
-    except OSError as problem:
-        return f"(the log cannot be read: {problem})"
-    if len(rest) > MAX_LOG_BYTES // 2:
-        rest = b"\n(...)\n" + rest[-MAX_LOG_BYTES // 2 :]
-    return (head + rest).decode("utf-8", errors="replace")
 
 
 def _over(echoed: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,59 +285,13 @@ def _over(echoed: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, 
     return known
 
 
-def _without_effect(ignored: Mapping[str, str], log_text: str) -> Diagnosis:
-    """Deployments that differ only in a flag without effect are one: the second has no number."""
-    causes = "; ".join(f"{name} had no effect: {how}" for name, how in ignored.items())
-    return Diagnosis(
-        Verdict.INFEASIBLE_CONFIG,
-        Phase.START,
-        causes,
-        f"take {', '.join(ignored)} out of the space or engine.args: this engine, with this model "
-        "on this platform, puts a value of its own in its place",
-        "\n".join(_mentions(ignored, log_text)) or tail(lines(log_text)),
-        {"rule": "flag_without_effect", "ineffective": dict(ignored)},
-    )
-
-
-def _mentions(names: Iterable[str], log_text: str) -> list[str]:
-    """Lines of the log that speak of a flag: among them stands why it was not followed."""
-    words = [word for name in names for word in (name, name.replace("_", "-"))]
-    found = [
-        line.text
-        for line in lines(log_text)
-        if len(line.text) <= MAX_MENTION_CHARS and any(word in line.text for word in words)
-    ]
-    return found[:MAX_MENTIONS]
-
-
-def _foreign(outcome: Readiness, log_text: str) -> Diagnosis:
-    return Diagnosis(
-        Verdict.INFRA,
-        Phase.START,
-        outcome.detail,
-        "another server answers where ours should: end it, or keep it away from this machine's "
-        "temporary ports",
-        tail(lines(log_text)),
-        {"rule": "foreign_port"},
-    )
-
-
-def _timed_out(outcome: Readiness, log_text: str, timeout_s: float) -> Diagnosis:
-    last = last_line(lines(log_text))
-    return Diagnosis(
-        Verdict.STARTUP_TIMEOUT,
-        outcome.phase,
-        f"not ready after {timeout_s:.0f} s: {outcome.detail}; last line of the log: "
-        f"{last or '(none)'}",
-        "raise engine.start_timeout_s if the server was still at work; the next start finds the "
-        "compile cache warm",
-        tail(lines(log_text)),
-        {"last_log_line": last} if last else {},
-    )
+def _new_key() -> str:
+    """The API key of one launch, in a form that `sweeper.redaction` knows wherever it turns up."""
+    return f"sk-sweeper-{secrets.token_urlsafe(24)}"
 
 
 def note_command(run_dir: Path, command: Command) -> None:
     """Write `argv.json`, the launch as it was started, without secrets."""
-    env = {k: "(hidden)" if is_secret(k) else v for k, v in sorted(command.env.items())}
-    note = {"argv": list(command.argv), "env": env}
+    env = {k: HIDDEN if carries_secret(k, v) else v for k, v in sorted(command.env.items())}
+    note = redact_data({"argv": list(command.argv), "env": env})
     (run_dir / "argv.json").write_text(json.dumps(note, indent=2) + "\n")

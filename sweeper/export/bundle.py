@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sweeper.engine.secret_names import is_secret
 from sweeper.pareto.recommendation import Recommendation
+from sweeper.redaction import carries_secret, printable, redact_data
 from sweeper.tracking.paths import replace_folder
 
 PLAIN, EXECUTABLE = 0o644, 0o755
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,28 @@ class ExportInput:
         return {
             name: named[name]
             for name in sorted(named)
-            if named[name] is not None and not is_secret(name)
+            if named[name] is not None and not _is_hidden(name, named[name])
         }
 
     @property
     def public_env(self) -> dict[str, str]:
         """Environment without secrets, sorted by name."""
-        return {name: str(self.env[name]) for name in sorted(self.env) if not is_secret(name)}
+        return {
+            name: str(self.env[name])
+            for name in sorted(self.env)
+            if _VARIABLE.fullmatch(name) and not _is_hidden(name, str(self.env[name]))
+        }
 
     @property
     def left_out(self) -> list[str]:
         """Names of secrets that were left out and must be given at start."""
-        return sorted(name for name in [*self.flags, *self.env] if is_secret(name))
+        given = {**self.flags, **self.env}
+        return sorted(printable(name) for name in given if _is_hidden(name, given[name]))
+
+
+def _is_hidden(name: str, value: Any) -> bool:
+    """True for a value that is a secret by its name or in itself, or that holds one."""
+    return carries_secret(name, value) or redact_data(value) != value
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,10 @@ def write_bundle(folder: Path, files: Files) -> None:
     """Write the folder all or nothing; the earlier one stays if anything fails.
 
     Raises:
+        ValueError: a file's name would lead out of the folder (a bug).
         StudyError: it cannot be written.
     """
+    for name in files:
+        if Path(name).name != name or name in {".", ".."}:
+            raise ValueError(f"{name!r} is not the name of a file in the folder")
     replace_folder(folder, {name: (file.text, file.mode) for name, file in files.items()})

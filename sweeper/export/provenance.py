@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sweeper.config.trust import FLAG
+from sweeper.export import markdown
 from sweeper.export.bundle import ExportInput, File, Files
 from sweeper.load.level import CLOSED, OPEN
 from sweeper.pareto.compare import interval_text
 from sweeper.pareto.recommendation import Recommendation
+from sweeper.redaction import redact_data
 
 _ROWS = (
     ("output_tokens_per_s", "Output tokens/s, whole system"),
@@ -39,16 +42,16 @@ def facts(source: ExportInput) -> dict[str, Any]:
         "flags": source.public_flags,
         "env": source.public_env,
         **admission(source.recommendation),
-        "recommendation": source.recommendation.to_dict(),
+        "recommendation": redact_data(source.recommendation.to_dict()),
     }
 
 
 def readme(source: ExportInput) -> str:
     """What this deployment is, in Markdown."""
     sections = [
-        f"# Recommended deployment of {source.served_name}",
+        f"# Recommended deployment of {markdown.text(source.served_name)}",
         _status(source),
-        f"{source.recommendation.headline}\n\n{source.recommendation.reason}",
+        f"{markdown.sentence(source.recommendation.headline)}\n\n{markdown.sentence(source.recommendation.reason)}",
         _start(source),
         _limit(source),
         _measured(source),
@@ -68,6 +71,11 @@ def _status(source: ExportInput) -> str:
         warnings.append("> **Predicted, not measured.** Measure it before relying on it.")
     elif not chosen.confirmed:
         warnings.append("> **Not confirmed by repeats.** Its numbers come from one launch.")
+    if source.public_flags.get(FLAG) is True:
+        warnings.append(
+            "> **It runs code that comes with the model** (`trust_remote_code`): read that code "
+            "before the start, and pin the model's revision."
+        )
     return "\n>\n".join(warnings)
 
 
@@ -81,7 +89,7 @@ def _start(source: ExportInput) -> str:
         "```",
     ]
     if source.left_out:
-        names = ", ".join(f"`{name}`" for name in source.left_out)
+        names = ", ".join(markdown.code(name) for name in source.left_out)
         lines += ["", f"Secrets are not exported. Set before the start: {names}."]
     return "\n".join(lines)
 
@@ -171,14 +179,15 @@ def _origin(source: ExportInput) -> str:
     lines = [
         "## Origin",
         "",
-        f"- Study `{source.study}`, trial {chosen.trial} ({chosen.point['kind']}), deployment "
-        f"`{chosen.point['deployment_hash']}`.",
-        f"- Engine: {source.engine}. Another version may behave differently.",
-        f"- Hardware: {source.hardware}.",
-        f"- Model: `{source.model_path}`"
-        + (f" at revision `{source.revision}`." if source.revision else "."),
+        f"- Study {markdown.code(source.study)}, trial {chosen.trial} "
+        f"({markdown.text(chosen.point['kind'])}), deployment "
+        f"{markdown.code(chosen.point['deployment_hash'])}.",
+        f"- Engine: {markdown.text(source.engine)}. Another version may behave differently.",
+        f"- Hardware: {markdown.text(source.hardware)}.",
+        f"- Model: {markdown.code(source.model_path)}"
+        + (f" at revision {markdown.code(source.revision)}." if source.revision else "."),
         f"- Deployment: {_deployment(chosen.deployment)}.",
-        *(f"- {note}" for note in source.notes),
+        *(f"- {markdown.text(note)}" for note in source.notes),
     ]
     return "\n".join(lines)
 
@@ -186,4 +195,4 @@ def _origin(source: ExportInput) -> str:
 def _deployment(deployment: Mapping[str, Any]) -> str:
     if not deployment:
         return "the engine's defaults"
-    return ", ".join(f"`{name}={deployment[name]}`" for name in sorted(deployment))
+    return ", ".join(markdown.code(f"{name}={deployment[name]}") for name in sorted(deployment))

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from sweeper.export.bundle import EXECUTABLE, ExportInput, File, Files
+from sweeper.redaction import printable
 
 YAML_NAME, SCRIPT_NAME = "vllm.yaml", "start.sh"
 _OWN_KEYS = ("model", "served_model_name", "host", "port", "revision")
@@ -36,20 +37,34 @@ def config_text(source: ExportInput) -> str:
     """The YAML for ``--config``."""
     point = source.recommendation
     head = [
-        f"# {source.study}, trial {point.trial}, measured at {point.level}.",
+        f"# {_comment(source.study)}, trial {point.trial}, measured at {_comment(point.level)}.",
         "# Start: ./start.sh, or `vllm serve --config vllm.yaml` (then set what start.sh exports).",
     ]
-    body = yaml.safe_dump(
-        config(source), sort_keys=False, allow_unicode=True, default_flow_style=False, width=1000
-    )
-    return "\n".join(head) + "\n" + body
+    return "\n".join(head) + "\n" + _dumped(config(source))
+
+
+def _dumped(data: dict[str, Any]) -> str:
+    """YAML that is read back as it was; letters of other scripts as they are where that holds."""
+
+    def dump(*, allow_unicode: bool) -> str:
+        return yaml.safe_dump(
+            data,
+            sort_keys=False,
+            allow_unicode=allow_unicode,
+            default_flow_style=False,
+            width=1000,
+        )
+
+    plain = dump(allow_unicode=True)
+    # Line ends of other scripts (NEL) come back as spaces unless they are escaped.
+    return plain if yaml.safe_load(plain) == data else dump(allow_unicode=False)
 
 
 def config(source: ExportInput) -> dict[str, Any]:
     """The YAML's content: what names the server first, then the flags by name."""
     result: dict[str, Any] = {
         "model": source.model_path,
-        "served-model-name": source.served_name,
+        **_entry("served-model-name", source.served_name),
         "host": source.host,
         "port": source.port,
     }
@@ -74,16 +89,24 @@ def _entry(key: str, value: Any) -> dict[str, Any]:
     return {key: value}
 
 
+def _comment(text: str) -> str:
+    """Text as part of a comment, which it cannot end."""
+    return " ".join(printable(text).split())
+
+
 def script_text(source: ExportInput) -> str:
     """The start script: environment, then the server in the shell's place."""
     exports = [f"export {name}={shlex.quote(value)}" for name, value in source.public_env.items()]
-    wanted = [f"# Left out, because it is secret: set {name} yourself." for name in source.left_out]
+    wanted = [
+        f"# Left out, because it is secret: set {_comment(name)} yourself."
+        for name in source.left_out
+    ]
     lines = [
         "#!/bin/sh",
         "# Starts the recommended server. PYTHON names the interpreter that vLLM is installed in.",
         "# More flags can be given: they win over vllm.yaml (./start.sh --port 9000).",
         "set -eu",
-        'cd "$(dirname "$0")"',
+        'cd -- "$(dirname -- "$0")"',
         *wanted,
         *exports,
         'exec "${PYTHON:-python3}" -m vllm.entrypoints.openai.api_server --config vllm.yaml "$@"',

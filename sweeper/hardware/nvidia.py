@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _GIB = 2**30
 
@@ -21,6 +25,25 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """A process that holds device memory; `gib` is None where the driver does not tell."""
+
+    pid: int
+    name: str
+    gib: float | None
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """Memory of one GPU at one moment, in GiB, and who holds it as far as that can be seen."""
+
+    uuid: str
+    total_gib: float
+    free_gib: float
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True)
 class Driver:
     """The driver's version, the CUDA version it offers, and the GPUs this process may use."""
 
@@ -31,6 +54,29 @@ class Driver:
 
 def read_driver() -> Driver | None:
     """Ask NVML; None where there is no library, no driver or no visible GPU."""
+    driver = _ask(_read)
+    return driver if driver is not None and driver.gpus else None
+
+
+def read_memory(setting: str | None) -> tuple[GpuMemory, ...] | None:
+    """Memory of the GPUs that a process may use, and its holders.
+
+    Args:
+        setting: the process's CUDA_VISIBLE_DEVICES, None if it is not set.
+
+    Returns:
+        One entry a GPU; None if NVML cannot be asked, or does not know one of them.
+    """
+    return _ask(
+        lambda nvml: tuple(
+            _memory(nvml, _handle(nvml, entry))
+            for entry in visible(nvml.nvmlDeviceGetCount(), setting)
+        )
+    )
+
+
+def _ask(question: Callable[[Any], T]) -> T | None:
+    """Put one question to NVML; None where there is no library, no driver or no answer."""
     try:
         import pynvml
     except ImportError:
@@ -40,12 +86,11 @@ def read_driver() -> Driver | None:
     except pynvml.NVMLError:
         return None
     try:
-        driver = _read(pynvml)
+        return question(pynvml)
     except pynvml.NVMLError:
         return None
     finally:
         pynvml.nvmlShutdown()
-    return driver if driver.gpus else None
 
 
 def visible(count: int, setting: str | None) -> list[int | str]:
@@ -96,6 +141,34 @@ def _gpu(nvml: Any, handle: Any) -> Gpu:
         free_memory_gib=memory.free / _GIB,
         compute_capability=(int(capability[0]), int(capability[1])) if capability else None,
     )
+
+
+def _memory(nvml: Any, handle: Any) -> GpuMemory:
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    ask = (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses)
+    # A process with both kinds of work is listed twice, with the same figure.
+    held = {
+        process.pid: process.usedGpuMemory
+        for question in ask
+        for process in _or_none(nvml, partial(question, handle)) or ()
+    }
+    return GpuMemory(
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        total_gib=memory.total / _GIB,
+        free_gib=memory.free / _GIB,
+        holders=tuple(
+            Holder(pid, _process_name(pid), None if used is None else used / _GIB)
+            for pid, used in sorted(held.items())
+        ),
+    )
+
+
+def _process_name(pid: int) -> str:
+    """As the kernel calls it; a process outside our container has no name here."""
+    try:
+        return (Path("/proc") / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return "not visible here"
 
 
 def _cuda_version(number: Any) -> str | None:

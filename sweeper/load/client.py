@@ -69,6 +69,10 @@ class Client:
         api_key: bearer token, or None.
         request_timeout_s: deadline of a request from send to last byte.
         cut: if its reason is set, a cancelled request is recorded with it instead of raising.
+
+    Attributes:
+        in_flight: answers that are being read.
+        answered: requests that have ended well.
     """
 
     base_url: str
@@ -76,6 +80,8 @@ class Client:
     api_key: str | None = field(repr=False)
     request_timeout_s: float
     cut: Cut = field(default_factory=Cut)
+    in_flight: set[StreamState] = field(default_factory=set)
+    answered: int = 0
 
     async def __aenter__(self) -> Client:
         address = ServerAddress(self.base_url, self.model, self.api_key)
@@ -100,6 +106,7 @@ class Client:
         state = _state(request)
         outcome: RequestOutcome | None = None
         error: str | None = None
+        self.in_flight.add(state)
         sent_s = time.perf_counter()
         try:
             status, message = await self._follow(request.body, state)
@@ -114,9 +121,12 @@ class Client:
             if self.cut.reason is None:
                 raise
             outcome, error = self.cut.outcome, self.cut.reason
+        finally:
+            self.in_flight.discard(state)
         ended_s = time.perf_counter()
         if outcome is None or (state.done_s is not None and state.error is None):
             outcome, error = state.verdict()  # what comes after [DONE] is no matter of the request
+        self.answered += outcome is RequestOutcome.OK
         record = _record(
             request, state, sent_s=sent_s, ended_s=ended_s, outcome=outcome, error=error
         )

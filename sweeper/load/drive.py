@@ -23,6 +23,7 @@ from sweeper.load.address import ServerAddress
 from sweeper.load.client import Client
 from sweeper.load.closed import run_closed
 from sweeper.load.decoding import Decoding
+from sweeper.load.hang import HangWatch
 from sweeper.load.level import CLOSED, LoadLevel
 from sweeper.load.phase import Phase, TextSink
 from sweeper.load.records import LevelRun, RequestOutcome, RequestRecord, WarmUp
@@ -48,9 +49,11 @@ class DriveOptions:
     warmup_max_rounds: int = 1
     warmup_tolerance_share: float = 0.1
     gauges_every_s: float = 1.0
+    hang_timeout_s: float | None = None
+    """How long a server may write nothing; None leaves it to the other deadlines."""
 
     @classmethod
-    def of(cls, load: LoadConfig) -> DriveOptions:
+    def of(cls, load: LoadConfig, hang_timeout_s: float | None = None) -> DriveOptions:
         return cls(
             load.request_timeout_s,
             load.level_timeout_s,
@@ -58,6 +61,7 @@ class DriveOptions:
             load.warmup_max_rounds,
             load.warmup_tolerance_share,
             load.gauges_every_s,
+            hang_timeout_s,
         )
 
 
@@ -149,7 +153,11 @@ async def _drive(server: ServerAddress, job: _Job) -> LevelRun:
         server.base_url, server.model, server.api_key, job.options.request_timeout_s, guard.cut
     )
     driven = _Driven(job, client, guard)
+    hang_s = job.options.hang_timeout_s
     async with client:
+        if hang_s is not None:
+            watch = HangWatch(hang_s, client.in_flight, lambda: client.answered)
+            guard.hung = lambda: watch.until_hung(client.session, server)
         await _warm(driven)
         if not guard.ended:
             driven.before = await scrape(client.session, server)
@@ -239,6 +247,7 @@ def _level_run(driven: _Driven) -> LevelRun:
         exact_input=job.workload.exact,
         shares_prefix=job.workload.shares_prefix,
         ended_early=reason,
+        hung=driven.guard.has_hung,
         warm_up=driven.warm_up,
         gauges=tuple(watch.gauges) if watch else (),
         loop_lag_p95_s=watch.lag_p95_s if watch else None,

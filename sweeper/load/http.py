@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Below the five seconds after which uvicorn drops an idle connection: a request sent on a
 # connection that the server is just closing would count as a failure of the server.
 _KEEPALIVE_S = 3.0
+MAX_ANSWER_BYTES = 1 << 26
+"""Above any answer; a server that writes without end is broken."""
+_READ_BYTES = 1 << 16
 
 
 class RequestFailedError(SweeperError):
@@ -64,8 +67,8 @@ async def post_json(
     import aiohttp
 
     try:
-        async with session.post(url, json=body) as response:
-            text = await response.text()
+        async with session.post(url, json=body, allow_redirects=False) as response:
+            text = await read_text(response)
             if response.status != 200:
                 message = f"HTTP {response.status}: {explain(text)}"
                 raise RequestFailedError(message, response.status)
@@ -76,11 +79,26 @@ async def post_json(
     return _json_object(text, url)
 
 
+async def read_text(response: aiohttp.ClientResponse) -> str:
+    """The body of an answer; bytes that are no UTF-8 are replaced.
+
+    Raises:
+        OSError: it is longer than `MAX_ANSWER_BYTES`.
+        aiohttp.ClientError: it broke off.
+    """
+    body = bytearray()
+    async for part in response.content.iter_chunked(_READ_BYTES):
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            raise OSError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+    return body.decode("utf-8", errors="replace")
+
+
 def explain(body: str) -> str:
     """One line from the body of a failed answer, without echoing the request."""
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return one_line(body) or "no message"
     if not isinstance(data, dict):
         return "no message"
@@ -97,7 +115,7 @@ def describe(error: BaseException) -> str:
 def _json_object(text: str, url: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestFailedError(f"{url} did not answer with JSON") from error
     if not isinstance(data, dict):
         raise RequestFailedError(f"{url} did not answer with a JSON object")

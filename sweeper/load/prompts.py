@@ -87,7 +87,9 @@ async def _tokenize(address: ServerAddress, texts: list[str]) -> list[list[int]]
             tokens = answer.get("tokens")
             if not isinstance(tokens, list) or not tokens:
                 raise RequestFailedError("/tokenize answered without tokens")
-            return [int(token) for token in tokens]
+            if not all(type(token) is int for token in tokens):
+                raise RequestFailedError("/tokenize answered with tokens that are no numbers")
+            return tokens
 
         first = await tokens_of(texts[0])  # a missing endpoint is found out with one request
         return [first, *await asyncio.gather(*map(tokens_of, texts[1:]))]

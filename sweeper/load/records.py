@@ -103,6 +103,7 @@ class LevelRun:
         exact_input: True if prompts were sent as token ids, so that their length is known.
         shares_prefix: True if the workload repeats prompts or beginnings of them on purpose.
         ended_early: why the level stopped before all requests were sent, None if it did not.
+        hung: True if it did because the server lived and got on with nothing.
         warm_up: what went before.
         gauges: the server's state over time, empty if it tells none.
         loop_lag_p95_s: how late the client's event loop was in waking up, 95th percentile; None
@@ -122,6 +123,7 @@ class LevelRun:
     exact_input: bool = True
     shares_prefix: bool = False
     ended_early: str | None = None
+    hung: bool = False
     warm_up: WarmUp = field(default_factory=WarmUp)
     gauges: tuple[Gauges, ...] = ()
     loop_lag_p95_s: float | None = None

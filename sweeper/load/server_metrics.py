@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sweeper.load.address import ServerAddress
+from sweeper.load.http import read_text
 
 if TYPE_CHECKING:
     import aiohttp
@@ -89,9 +90,11 @@ async def _text(session: aiohttp.ClientSession, address: ServerAddress) -> str:
 
     timeout = aiohttp.ClientTimeout(total=_SCRAPE_TIMEOUT_S)
     try:
-        async with session.get(address.url("/metrics"), timeout=timeout) as response:
-            return await response.text() if response.status == 200 else ""
-    except (aiohttp.ClientError, OSError, UnicodeDecodeError):
+        async with session.get(
+            address.url("/metrics"), timeout=timeout, allow_redirects=False
+        ) as response:
+            return await read_text(response) if response.status == 200 else ""
+    except (aiohttp.ClientError, OSError):
         return ""  # a measurement without the server's view is still one, only unchecked
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+MAX_EVENT_BYTES = 1 << 20
+"""Far above any event of a completion; without a limit a broken server fills the memory."""
+
+
+class EndlessEventError(ValueError):
+    """An event is longer than `MAX_EVENT_BYTES`."""
+
 
 class SseParser:
     """An incremental parser: feed it bytes, it answers with the data of complete events.
@@ -15,7 +22,11 @@ class SseParser:
         self._buffer = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Data of the events that `piece` completes, oldest first."""
+        """Data of the events that `piece` completes, oldest first.
+
+        Raises:
+            EndlessEventError: the event that has begun is too long to be one.
+        """
         if not self._buffer and _is_one_plain_event(piece):  # nearly every piece
             return [piece[6:-2]]
         buffer = self._buffer + piece
@@ -26,6 +37,9 @@ class SseParser:
             buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *blocks, rest = buffer.split(b"\n\n")
         self._buffer = rest + held
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            self._buffer = b""
+            raise EndlessEventError(f"an event is longer than {MAX_EVENT_BYTES} bytes")
         return [data for block in blocks if (data := _data_of(block)) is not None]
 
     def close(self) -> list[bytes]:

@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from sweeper.load.records import RequestOutcome
-from sweeper.load.sse import SseParser
+from sweeper.load.sse import EndlessEventError, SseParser
 
 MAX_ERROR_CHARS = 200
 
@@ -56,8 +56,11 @@ class StreamState:
         Returns:
             False once the stream has reported a failure: what follows is not worth reading.
         """
-        for data in self._parser.feed(piece):
-            self._event(data, now_s)
+        try:
+            for data in self._parser.feed(piece):
+                self._event(data, now_s)
+        except EndlessEventError as error:
+            self.error = f"the server sent no event: {error}"
         return self.error is None
 
     def close(self, now_s: float) -> None:
@@ -104,7 +107,7 @@ class StreamState:
     def _decode(self, data: bytes, now_s: float) -> None:
         try:
             event = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.error = "the server sent an event that is not JSON"
             return
         if not isinstance(event, dict):

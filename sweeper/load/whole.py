@@ -6,6 +6,9 @@ from typing import Any
 
 from sweeper.load.stream import StreamState
 
+MAX_ANSWER_BYTES = 1 << 26
+"""Above any answer; without a limit a broken server fills the memory."""
+
 
 class WholeAnswer(StreamState):
     """State of one response that is not streamed: everything is known at its end.
@@ -27,10 +30,15 @@ class WholeAnswer(StreamState):
     def feed(self, piece: bytes, now_s: float) -> bool:
         """Take in what the network delivered; nothing of it is read before the end."""
         self._body += piece
-        return True
+        if len(self._body) > MAX_ANSWER_BYTES:
+            self._body.clear()
+            self.error = f"the answer is longer than {MAX_ANSWER_BYTES} bytes"
+        return self.error is None
 
     def close(self, now_s: float) -> None:
         """The response is complete."""
+        if self.error is not None:
+            return
         self._decode(bytes(self._body), now_s)
         if self.error is None:
             self.done_s = now_s

@@ -83,7 +83,7 @@ def read_config(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} cannot be read: {error}", remedy) from error
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ModelError(f"{path} is not valid JSON ({error})", remedy) from error
     if not isinstance(data, dict) or not (data.get("architectures") or data.get("model_type")):
         raise ModelError(

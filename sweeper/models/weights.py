@@ -58,7 +58,7 @@ def fingerprint(folder: Path, files: list[Path]) -> str:
 def _indexed(folder: Path, index: Path) -> list[Path]:
     try:
         names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ModelError(
             f"{index} cannot be read: {error!r}", "copy or download the model again"
         ) from error

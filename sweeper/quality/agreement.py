@@ -187,7 +187,9 @@ async def _write(
         raise QualityUnavailableError("the server does not tell token ids (return_token_ids)")
     if len(written) != tokens:
         raise QualityUnavailableError(f"{tokens} tokens asked for, {len(written)} written")
-    return tuple(map(int, prompt_ids)), tuple(map(int, written))
+    if not all(type(token) is int for token in [*prompt_ids, *written]):
+        raise QualityUnavailableError("the server tells token ids that are no numbers")
+    return tuple(prompt_ids), tuple(written)
 
 
 async def _read(
@@ -210,10 +212,12 @@ def _scores(entries: Any, prompt_length: int, reference_ids: Sequence[int]) -> T
         found = entry.get(str(token)) if isinstance(entry, dict) else None
         if not isinstance(found, dict) or found.get("rank") is None:
             raise QualityUnavailableError("the server does not tell a token's own rank")
-        logprob = found.get("logprob")
-        if logprob is None or not math.isfinite(logprob):
+        rank, logprob = found["rank"], found.get("logprob")
+        if not isinstance(logprob, int | float) or not math.isfinite(logprob):
             raise BrokenOutputError("the engine's log-probabilities are not numbers")
-        ranks.append(int(found["rank"]))
+        if type(rank) is not int:
+            raise BrokenOutputError("the engine's ranks are not numbers")
+        ranks.append(rank)
         logprobs.append(float(logprob))
     return TokenScores(tuple(ranks), tuple(logprobs))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,32 @@ class Reference:
 
 
 def save_reference(reference: Reference, path: Path) -> None:
-    """Write token ids and scores, no text, replacing the file in one step."""
+    """Write token ids and scores, no text, replacing the file in one step that survives a crash.
+
+    Raises:
+        OSError: it cannot be written; an old file is untouched.
+    """
     partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump({"format": FORMAT, **asdict(reference)}, file, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            json.dump({"format": FORMAT, **asdict(reference)}, file, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _sync_folder(path.parent)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name is only safe once the folder is on the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load_reference(path: Path) -> Reference:

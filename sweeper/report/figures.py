@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask, selectable
+from sweeper.redaction import shown
 from sweeper.report.words import (
     METRIC_LABELS,
     PREDICTED_LABELS,
@@ -108,4 +109,4 @@ def hover_text(row: Mapping[str, Any]) -> str:
         if name in row
     ]
     lines.append(deployment_text(row["deployment"]))
-    return "<br>".join(html.escape(line) for line in lines)
+    return "<br>".join(html.escape(shown(line)) for line in lines)

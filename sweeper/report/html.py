@@ -8,14 +8,18 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sweeper.config.schema import SloConfig
+from sweeper.config.trust import FLAG, WARNING
 from sweeper.pareto.compare import interval_text
 from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import THROUGHPUT
+from sweeper.redaction import shown
 from sweeper.report.figures import front_figure
+from sweeper.report.misses import COLUMNS, miss_rows, misses
 from sweeper.report.modes import modes
 from sweeper.report.tables import table
-from sweeper.report.text import front_frame
+from sweeper.report.text import front_frame, only_default_worked
 from sweeper.report.words import (
     METRIC_LABELS,
     PREDICTED_LABELS,
@@ -47,6 +51,12 @@ pre{background:#f6f8fa;padding:.8rem;overflow-x:auto}
 .tag.OK{background:#d8efdc}
 """
 
+# Were something in it to become markup all the same, it could load nothing and tell nobody.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
+)
+
 
 def write_report(  # noqa: PLR0917 - the order of report_html, after the path
     path: Path,
@@ -55,6 +65,7 @@ def write_report(  # noqa: PLR0917 - the order of report_html, after the path
     recommendation: Recommendation | None,
     study: str,
     ended: str = "",
+    slo: SloConfig | None = None,
 ) -> None:
     """Write the report in place of the earlier one.
 
@@ -65,39 +76,51 @@ def write_report(  # noqa: PLR0917 - the order of report_html, after the path
         recommendation: None if nothing was feasible.
         study: the study's name.
         ended: why the search ended, one line.
+        slo: the promise; trials that keep it at no load stand among what did not work.
 
     Raises:
         StudyError: it cannot be written.
     """
-    atomic_write_text(path, report_html(frame, outcomes, recommendation, study, ended))
+    atomic_write_text(path, report_html(frame, outcomes, recommendation, study, ended, slo))
 
 
-def report_html(
+def report_html(  # noqa: PLR0917 - the order of write_report
     frame: pd.DataFrame,
     outcomes: Sequence[TrialOutcome],
     recommendation: Recommendation | None,
     study: str,
     ended: str = "",
+    slo: SloConfig | None = None,
 ) -> str:
     """The report as text. Everything that is not made here is escaped."""
     figure = front_figure(frame, recommendation)
     drawing = figure.to_html(full_html=False, include_plotlyjs=True, div_id="front")
     parts = [
-        f"<h1>{escape(study)}</h1><p class=sub>{_subtitle(outcomes, ended)}</p>",
+        f"<h1>{_text(study)}</h1><p class=sub>{_subtitle(outcomes, ended)}</p>",
+        _trust(outcomes),
         _verdict(recommendation),
         _recommended(recommendation),
+        _only_default(outcomes) if recommendation is None or recommendation.is_baseline else "",
+        _misses(outcomes, slo) if recommendation is None else "",
         f"<h2>Throughput and latency</h2>{drawing}",
         _front(frame, recommendation),
         modes(outcomes, None if recommendation is None else recommendation.trial),
+        _misses(outcomes, slo) if recommendation is not None else "",
         _trials(outcomes),
         _conditions(outcomes),
     ]
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(study)} - sweeper</title><style>{_STYLE}</style></head><body>"
+        f"<title>{_text(study)} - sweeper</title><style>{_STYLE}</style></head><body>"
     )
     return head + "\n".join(part for part in parts if part) + "</body></html>\n"
+
+
+def _text(text: str) -> str:
+    """Text from outside as HTML: no markup, no secret, no control character."""
+    return escape(shown(text))
 
 
 def _subtitle(outcomes: Sequence[TrialOutcome], ended: str) -> str:
@@ -105,20 +128,28 @@ def _subtitle(outcomes: Sequence[TrialOutcome], ended: str) -> str:
     launches = sum(outcome.launched for outcome in outcomes)
     trials = len(latest_attempts(outcomes))
     text = f"{trials} trials, {launches} launches, {seconds(spent)} of measuring"
-    return escape(f"{text}. {ended}".strip())
+    return _text(f"{text}. {ended}".strip())
+
+
+def _trust(outcomes: Sequence[TrialOutcome]) -> str:
+    """A line if the model's own code was run; what a reader must know before they start it too."""
+    models = (outcome.manifest.get("model") for outcome in outcomes)
+    if not any(isinstance(model, Mapping) and model.get(FLAG) for model in models):
+        return ""
+    return f"<p><b>{_text(WARNING)}</b></p>"
 
 
 def _verdict(recommendation: Recommendation | None) -> str:
     if recommendation is None:
         return (
             "<div class='verdict bad'><b>No feasible operating point.</b><br>"
-            "The causes are in the table of trials.</div>"
+            "The causes stand below, the nearest miss first.</div>"
         )
     look = "verdict" if recommendation.keeps_slo else "verdict bad"
     word = " <span class=tag>predicted</span>" if recommendation.predicted else ""
     return (
-        f"<div class='{look}'><b>{escape(recommendation.headline)}</b>{word}<br>"
-        f"{escape(recommendation.reason)}</div>"
+        f"<div class='{look}'><b>{_text(recommendation.headline)}</b>{word}<br>"
+        f"{_text(recommendation.reason)}</div>"
     )
 
 
@@ -185,6 +216,20 @@ def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
     return "<h2>Pareto front</h2>" + table(columns, cells, looks=looks, numeric=numeric)
 
 
+def _only_default(outcomes: Sequence[TrialOutcome]) -> str:
+    sentence = only_default_worked(outcomes)
+    return f"<p><b>{_text(sentence)}</b></p>" if sentence else ""
+
+
+def _misses(outcomes: Sequence[TrialOutcome], slo: SloConfig | None) -> str:
+    """What did not work, by cause."""
+    found = miss_rows(misses(outcomes, slo))
+    if not found:
+        return ""
+    columns = [name.capitalize() for name in COLUMNS]
+    return "<h2>What did not work, by cause</h2>" + table(columns, found, numeric=[2])
+
+
 def _trials(outcomes: Sequence[TrialOutcome]) -> str:
     rows, looks = [], []
     for outcome in latest_attempts(outcomes):
@@ -224,5 +269,5 @@ def _conditions(outcomes: Sequence[TrialOutcome]) -> str:
     text = json.dumps(manifest, indent=2, default=str, ensure_ascii=False, sort_keys=True)
     return (
         "<h2>Conditions</h2><p class=sub>Of the first measured trial; every trial's own are in "
-        f"trials.jsonl.</p><pre>{escape(text)}</pre>"
+        f"trials.jsonl.</p><pre>{_text(text)}</pre>"
     )

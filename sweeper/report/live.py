@@ -12,6 +12,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import IO, Any
 
+from sweeper.redaction import shown
 from sweeper.report.words import deployment_text, number, seconds
 from sweeper.trial.progress import (
     Event,
@@ -57,7 +58,7 @@ class ViewState:
             self.trial, self.phase = None, ""
         elif isinstance(event, StudyProgress):
             self.progress = event
-        line = line_of(event)
+        line = shown(line_of(event))
         if line and not isinstance(event, PhaseChanged | StudyProgress | TrialStarted):
             self.recent.extend(line.splitlines()[:RECENT_LINES])
 
@@ -117,10 +118,10 @@ class LiveView:
         with self._lock:
             self._state.apply(event, self._clock())
             if self._live is None:
-                self._print(line_of(event))
+                self._print(shown(line_of(event)))
             elif isinstance(event, TrialEnded | Note):
                 self._live.console.print(
-                    line_of(event), markup=False, highlight=False, soft_wrap=True
+                    shown(line_of(event)), markup=False, highlight=False, soft_wrap=True
                 )
 
     def _print(self, line: str) -> None:
@@ -160,7 +161,7 @@ def panel(name: str, state: ViewState, now_s: float) -> Any:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, text in _fields(state, now_s):
-        grid.add_row(label, Text(text))
+        grid.add_row(label, Text(shown(text)))
     recent = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in state.recent]
     content = Group(grid, Text(""), *recent) if recent else grid
     return Panel(content, title=f"sweeper · {name}", title_align="left", border_style="cyan")

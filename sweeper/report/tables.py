@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from sweeper.redaction import shown
+
 
 def table(
     columns: Sequence[str],
@@ -28,7 +30,7 @@ def table(
 
     def cell(kind: str, index: int, text: Any) -> str:
         look = " class=n" if index in right else ""
-        content = escape(str(text))
+        content = escape(shown(str(text)))
         if kind == "td" and index == tag:
             content = f'<span class="tag {content}">{content}</span>'
         return f"<{kind}{look}>{content}</{kind}>"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sweeper.config.schema import SloConfig
 from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask
+from sweeper.redaction import shown
+from sweeper.report.bounds_text import render_bounds
+from sweeper.report.misses import COLUMNS, miss_rows, misses
+from sweeper.report.terminal import plain, table, words_table
 from sweeper.report.words import METRIC_LABELS, deployment_text, level_text, number
+from sweeper.search.bounds.learn import Lessons, refused_counts
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 _SHOWN = ("output_tokens_per_s", THROUGHPUT, "ttft_p95_ms", "tpot_p95_ms", LATENCY, "quality")
 
@@ -64,37 +68,49 @@ def front_csv(front: pd.DataFrame) -> str:
 
 
 def render_status(
-    outcomes: Sequence[TrialOutcome], name: str = "", launches_budget: int | None = None
+    outcomes: Sequence[TrialOutcome],
+    name: str = "",
+    launches_budget: int | None = None,
+    lessons: Lessons | None = None,
 ) -> str:
-    """All trials with verdict and cause, and what is left of the budget."""
-    table = _table(
-        f"study {name}".strip(), ["trial", "kind", "verdict"], ["tokens/s", "E2E P95 ms"]
-    )
-    table.add_column("deployment or cause", overflow="fold")
+    """All trials with verdict and cause, what failures taught, and what is left of the budget."""
+    made = table(f"study {name}".strip(), ["trial", "kind", "verdict"], ["tokens/s", "E2E P95 ms"])
+    made.add_column("deployment or cause", overflow="fold")
     for outcome in latest_attempts(outcomes):
-        table.add_row(*_status_row(outcome))
+        made.add_row(*_status_row(outcome))
     launched = sum(outcome.launched for outcome in outcomes)
     of = f" of {launches_budget}" if launches_budget is not None else ""
     counts = Counter(str(outcome.verdict) for outcome in latest_attempts(outcomes))
     tally = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    return f"{_plain(table)}\n{launched}{of} launches used; trials: {tally or 'none yet'}"
+    used = f"{launched}{of} launches used; trials: {tally or 'none yet'}"
+    parts = [plain(made), used]
+    if lessons is not None and lessons.everything:
+        parts.insert(1, render_bounds(lessons, refused_counts(outcomes), name) + "\n")
+    return "\n".join(parts)
 
 
-def render_misses(outcomes: Sequence[TrialOutcome]) -> str:
-    """Every trial that did not end OK: verdict, phase, cause and remedy, the same ones once."""
-    lines: dict[str, list[int]] = {}
-    for outcome in latest_attempts(outcomes):
-        if outcome.verdict is not Verdict.OK:
-            text = f"{outcome.verdict} ({outcome.phase}): {outcome.cause}"
-            if outcome.remedy:
-                text += f"\n      remedy: {outcome.remedy}"
-            lines.setdefault(text, []).append(outcome.number)
-    return "\n".join(f"  trial {_numbers(found)}: {text}" for text, found in lines.items())
+def render_misses(outcomes: Sequence[TrialOutcome], slo: SloConfig | None = None) -> str:
+    """What did not work, one row a kind of cause, the nearest first; empty if everything did.
+
+    Args:
+        outcomes: every attempt.
+        slo: a promise; trials that keep it at no load are listed too.
+    """
+    found = misses(outcomes, slo)
+    if not found:
+        return ""
+    return words_table("what did not work, by cause, the nearest first", COLUMNS, miss_rows(found))
 
 
-def _numbers(found: Sequence[int]) -> str:
-    shown = ", ".join(str(n) for n in found[:5])
-    return shown if len(found) <= 5 else f"{shown} and {len(found) - 5} more"
+def only_default_worked(outcomes: Sequence[TrialOutcome]) -> str:
+    """A sentence for a study in which nothing but the baseline worked, empty for any other."""
+    others = [outcome for outcome in latest_attempts(outcomes) if outcome.kind != "baseline"]
+    if any(outcome.verdict is Verdict.OK for outcome in others):
+        return ""
+    if not others:
+        return "No deployment but the default was tried."
+    failed = f"all {len(others)} others failed" if len(others) > 1 else "the only other one failed"
+    return f"No deployment but the default worked: {failed}."
 
 
 def _status_row(outcome: TrialOutcome) -> list[str]:
@@ -113,7 +129,7 @@ def _status_row(outcome: TrialOutcome) -> list[str]:
         str(outcome.verdict),
         number(metrics.get("output_tokens_per_s")),
         number(metrics.get("e2e_p95_ms")),
-        escape(text),
+        escape(shown(text)),
     ]
 
 
@@ -123,15 +139,15 @@ def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> 
         metrics = [name for name in metrics if name != THROUGHPUT]
     title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
     labels = [METRIC_LABELS[name] for name in metrics]
-    table = _table(title, ["", "trial", "load"], labels)
-    table.add_column("deployment", overflow="fold")
+    made = table(title, ["", "trial", "load"], labels)
+    made.add_column("deployment", overflow="fold")
     chosen = (recommendation.trial, recommendation.level)
     base = recommendation.baseline
     if base is not None and not any(_key(row) == _key(base) for row in rows):
         rows = [*rows, {**base, "off_front": True}]
     for row in rows:
-        table.add_row(*_front_row(row, metrics, _mark(row, chosen)))
-    return _plain(table)
+        made.add_row(*_front_row(row, metrics, _mark(row, chosen)))
+    return plain(made)
 
 
 def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[str]:
@@ -166,27 +182,3 @@ def _verdict(recommendation: Recommendation) -> str:
     for row in recommendation.alternatives:
         lines.append(f"alternative ({row['why']}): trial {row['trial']} at {row['level']}")
     return "\n".join(line for line in lines if line)
-
-
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
-
-
-def _plain(table: Table) -> str:
-    """The table without colours, as wide as the terminal but never too narrow to read."""
-    import shutil
-
-    from rich.console import Console
-
-    width = max(120, shutil.get_terminal_size((140, 40)).columns)
-    buffer = io.StringIO()
-    Console(file=buffer, width=width, no_color=True, force_terminal=False).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")

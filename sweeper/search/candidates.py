@@ -1,9 +1,10 @@
 """What a study tries next. New deployments only: planned ones first, then the sampler's.
 
-    what an earlier run left in mid-air → baseline → seeds → sampler ⇄ (known or refused: ask again)
+    what an earlier run left in mid-air → retries it still owed → baseline → seeds
+        → sampler ⇄ (known or refused: ask again)
 
-A sampler that keeps proposing what is known, or what arithmetic refuses, is helped out with a
-random deployment that is neither.
+A sampler that keeps proposing what is known, or what arithmetic or a learnt bound refuses, is
+helped out with a random deployment that is neither. The baseline is never refused by a bound.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.estimate.violation import Violation
+from sweeper.search.bounds.bound import Bound
+from sweeper.search.bounds.learn import Lessons
 from sweeper.search.in_flight import InFlight
 from sweeper.search.proposals import Proposal, Proposals
 from sweeper.space.canonical import (
@@ -43,7 +46,8 @@ class Candidate:
         deployment: canonical form.
         deployment_hash: of it.
         proposal: Optuna's side of it; None if it lies outside what the sampler searches.
-        violations: the rules it breaks; empty if it can be launched.
+        violations: the rules it breaks; empty if arithmetic has nothing against it.
+        bound: the learnt bound it lies in; None if no failed launch speaks against it.
         number: of the trial it goes on with; None for a new one.
         attempt: which launch of that trial it is.
     """
@@ -53,6 +57,7 @@ class Candidate:
     deployment_hash: str
     proposal: Proposal | None
     violations: tuple[Violation, ...] = ()
+    bound: Bound | None = None
     number: int | None = None
     attempt: int = 1
 
@@ -67,6 +72,7 @@ class Candidates:
         check: rules a canonical deployment breaks.
         known: deployment hash → its outcome; read anew each time.
         seed: of the random way out.
+        lessons: what failed launches teach; read anew each time.
         in_order: walk the listed space instead of asking the sampler (`sampler=grid`).
     """
 
@@ -79,6 +85,7 @@ class Candidates:
         known: Callable[[], Mapping[str, TrialOutcome]],
         *,
         seed: int,
+        lessons: Callable[[], Lessons] = Lessons,
         in_order: bool = False,
     ) -> None:
         self._space = space
@@ -86,6 +93,7 @@ class Candidates:
         self._proposals = proposals
         self._check = check
         self._known = known
+        self._lessons = lessons
         self._random = random.Random(seed)
         self._in_order = in_order
 
@@ -102,6 +110,7 @@ class Candidates:
                 number=interrupted.number,
                 attempt=interrupted.attempt,
             )
+        yield from self._owed()
         for kind, raw in self._plans():
             digest = deployment_hash(canonical(self._space, raw))
             known = self._known().get(digest)
@@ -112,6 +121,14 @@ class Candidates:
                 attempt = known.attempt + 1
                 yield self._planned(kind, raw, number=known.number, attempt=attempt)
         yield from self._sampled()
+
+    def _owed(self) -> Iterator[Candidate]:
+        """Second attempts that the end of an earlier run cut off: every fault gets exactly one."""
+        for known in list(self._known().values()):
+            is_first = known.launched and known.attempt == 1
+            if is_first and known.verdict.is_retryable and known.kind != "baseline":
+                raw = as_raw(self._space, known.deployment)
+                yield self._planned(known.kind, raw, number=known.number, attempt=2)
 
     def _plans(self) -> Iterator[tuple[str, Raw]]:
         base = baseline(self._space)
@@ -127,7 +144,8 @@ class Candidates:
         violations = tuple(self._check(deployment))
         proposal = None if violations else self._proposals.ask(raw)
         digest = deployment_hash(deployment)
-        return Candidate(kind, deployment, digest, proposal, violations, number, attempt)
+        bound = None if kind == "baseline" else self._lessons().refusing(deployment)
+        return Candidate(kind, deployment, digest, proposal, violations, bound, number, attempt)
 
     def _sampled(self) -> Iterator[Candidate]:
         fruitless = 0
@@ -141,9 +159,15 @@ class Candidates:
                 fruitless += 1
                 continue
             violations = tuple(self._check(proposal.deployment))
-            fruitless = fruitless + 1 if violations else 0
+            bound = self._lessons().refusing(proposal.deployment)
+            fruitless = fruitless + 1 if violations or bound is not None else 0
             yield Candidate(
-                "search", proposal.deployment, proposal.deployment_hash, proposal, violations
+                "search",
+                proposal.deployment,
+                proposal.deployment_hash,
+                proposal,
+                violations,
+                bound,
             )
 
     def _next(self, *, helped: bool) -> Proposal | None:
@@ -153,7 +177,7 @@ class Candidates:
         return None if raw is None else self._proposals.ask(raw)
 
     def _untried(self) -> Raw | None:
-        """A random deployment that is new and breaks no rule; None if there is none."""
+        """A random deployment that is new and that nothing refuses; None if there is none."""
         everything = enumerate_canonical(self._searched, ENUMERATION_LIMIT)
         drawn: Iterator[Raw]
         if everything is None:
@@ -162,9 +186,10 @@ class Candidates:
             if not self._in_order:
                 self._random.shuffle(everything)
             drawn = iter(everything)
-        known = self._known()
+        known, lessons = self._known(), self._lessons()
         for deployment in drawn:
-            if deployment_hash(deployment) not in known and not self._check(deployment):
+            is_new = deployment_hash(deployment) not in known
+            if is_new and lessons.refusing(deployment) is None and not self._check(deployment):
                 return as_raw(self._searched, deployment)
         return None
 

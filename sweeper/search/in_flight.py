@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sweeper.tracking.paths import atomic_write_text
+from sweeper.tracking.paths import atomic_write_text, reserve_beside
+from sweeper.tracking.room import secure_room
 from sweeper.trial.outcome import TrialOutcome
 
 
@@ -30,13 +32,20 @@ class InFlight:
 
 
 def note(path: Path, launch: InFlight) -> None:
-    """Write the note, before anything is started."""
+    """Write the note, before anything is started.
+
+    Raises:
+        StudyError: the launch could not be recorded: the disk is full, the folder gone or
+            read-only. It must not be started then.
+    """
+    secure_room(reserve_beside(path))
     atomic_write_text(path, json.dumps(asdict(launch)))
 
 
 def clear(path: Path) -> None:
-    """Remove the note, once the outcome is journalled."""
-    path.unlink(missing_ok=True)
+    """Remove the note, once the outcome is journalled; one that stays names a known trial."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def interrupted(path: Path, outcomes: Iterable[TrialOutcome]) -> InFlight | None:
@@ -49,4 +58,7 @@ def interrupted(path: Path, outcomes: Iterable[TrialOutcome]) -> InFlight | None
     except (OSError, ValueError, TypeError):
         return None
     journalled = {(outcome.number, outcome.attempt) for outcome in outcomes}
-    return None if (found.number, found.attempt) in journalled else found
+    if (found.number, found.attempt) in journalled:
+        clear(path)  # its tuner died between the journal and this
+        return None
+    return found

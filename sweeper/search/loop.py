@@ -1,8 +1,10 @@
 """The study: candidates are refused by arithmetic or launched, until the budget is used.
 
-    candidate ──► breaks a rule? ──► journal INFEASIBLE_CONFIG without a launch
-        │
+    candidate ──► breaks a rule, or lies in a learnt bound? ──► journal without a launch ──┐
+        │                                                                                  ▼
         └──► launch (once more if its surroundings failed) ──► journal ──► MLflow ──► tell Optuna
+                                                                  │
+                                   a fault that will not go away ─┘──► the study stops
 
 The journal line is written before anything else learns of an outcome.
 """
@@ -10,22 +12,23 @@ The journal line is written before anything else learns of an outcome.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any
 
-from sweeper.errors import StudyError
+from sweeper.engine.sealed_log import seal
 from sweeper.estimate.narrow import narrow
 from sweeper.estimate.violation import Violation
 from sweeper.launcher.local import LocalLauncher
-from sweeper.quality.reference import Reference, load_reference, save_reference
-from sweeper.search import in_flight
+from sweeper.search import in_flight, stopping
+from sweeper.search.bounds.live import LearntBounds
 from sweeper.search.budget import Spent, eta_s, exhausted
 from sweeper.search.candidates import Candidate, Candidates
 from sweeper.search.in_flight import InFlight
 from sweeper.search.objective import Objective
 from sweeper.search.progress import summarise_progress
 from sweeper.search.proposals import Proposals
+from sweeper.search.reference_file import keep_reference, stored_reference
+from sweeper.search.refused import refused
 from sweeper.search.setup import StudySetup
 from sweeper.space.canonical import baseline, canonical
 from sweeper.tracking.journal import Journal
@@ -34,12 +37,10 @@ from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import QualityScore, TrialOutcome
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener, Note, TrialEnded, TrialStarted
-from sweeper.verdicts import Phase, Verdict
+from sweeper.verdicts import Verdict
 
 # Refusals are free, but a space that is nearly all infeasible must not spin forever.
 MAX_REFUSED_IN_A_ROW = 300
-# The same kind of fault in the surroundings this many trials in a row is the study's, not theirs.
-MAX_FAULTS_IN_A_ROW = 3
 
 
 class StudyRun:
@@ -69,12 +70,14 @@ class StudyRun:
         self._launcher = LocalLauncher(setup.engine)
         self._token = f"sweeper-{secrets.token_hex(8)}"
         self._outcomes: list[TrialOutcome] = journal.read()
-        self._reference = _stored_reference(paths, self._outcomes)
+        self._reference = stored_reference(paths, self._outcomes)
         cfg = setup.cfg
         self._objective = Objective(
             cfg.objective, cfg.select.slo, cfg.load, cfg.quality.kind != "none"
         )
-        self._faults_in_a_row = 0
+        self._bounds = LearntBounds(paths.dropped_bounds_json, lambda: self._outcomes, listener)
+        self._launches: list[TrialOutcome] = []
+        self._refused_in_a_row = 0
 
     @property
     def outcomes(self) -> list[TrialOutcome]:
@@ -88,13 +91,14 @@ class StudyRun:
             Why it ended, one line.
 
         Raises:
-            StudyError: the baseline cannot run, or the surroundings fail again and again.
+            StudyError: the baseline cannot run, the surroundings fail again and again, or a launch
+                left the machine unfit for the next one.
             KeyboardInterrupt: everything measured is kept.
         """
         first = self._latest().get(0)
         self._anchor(first)
         if first is not None and first.verdict.is_config_fault:
-            self._stop_if_hopeless(first)
+            stopping.check_baseline(first, self._paths)
         space = self._setup.space
         searched, dropped = narrow(space, self._violations)
         for item in dropped:
@@ -102,11 +106,12 @@ class StudyRun:
                 Note(f"{item.parameter}={item.value} is left out: {item.violation.cause}")
             )
         sampler = self._setup.cfg.sampler
-        told = list(self._latest().values())
+        lessons = self._bounds.look()
+        told = [outcome for outcome in self._latest().values() if not lessons.is_lifted(outcome)]
         proposals = Proposals(self._paths.optuna_journal, searched, sampler, self._objective, told)
         self._tracker.start()
         if self._outcomes:
-            self._tracker.sync(self._outcomes)
+            self._tracker.replay(self._outcomes)
         candidates = Candidates(
             space,
             searched,
@@ -114,18 +119,22 @@ class StudyRun:
             self._violations,
             self._by_hash,
             seed=sampler.seed,
+            lessons=self._bounds.look,
             in_order=sampler.kind == "grid",
         )
+        left = in_flight.interrupted(self._paths.in_flight_json, self._outcomes)
         ended = self._out_of_budget()
         if ended is not None:
             return ended
-        left = in_flight.interrupted(self._paths.in_flight_json, self._outcomes)
+        if left is not None:
+            seal(self._paths.server_log(left.number, left.attempt))
         for candidate in candidates.each(left):
             self._try(candidate, proposals)
             ended = self._out_of_budget()
             if ended is not None:
                 return ended
-        return "every deployment of the space has been tried"
+        refusing = " or is refused by a learnt bound" if self._bounds.look().active else ""
+        return f"every deployment of the space has been tried{refusing}"
 
     def _try(self, candidate: Candidate, proposals: Proposals) -> None:
         number = candidate.number
@@ -133,37 +142,27 @@ class StudyRun:
             number = max(self._latest(), default=-1) + 1
         if candidate.proposal is not None:
             proposals.assign(candidate.proposal, number)
-        if candidate.violations:
-            outcome = self._refused(number, candidate)
-            self._keep(outcome)
-        else:
+        told = refused(number, candidate, self._setup.conditions(), self._paths.name)
+        if told is None:
             outcome = self._launch_with_retry(number, candidate)
+        else:
+            outcome = told
+            self._keep(outcome)
+            self._note_refused_seed(candidate, outcome)
+        self._refused_in_a_row = 0 if outcome.launched else self._refused_in_a_row + 1
         if candidate.kind == "baseline":
             self._anchor(outcome)
         if candidate.proposal is not None:
             proposals.tell(candidate.proposal, outcome)
         else:
             proposals.note_refused(outcome)
-        self._stop_if_hopeless(outcome)
+        if candidate.kind == "baseline":
+            stopping.check_baseline(outcome, self._paths)
 
-    def _refused(self, number: int, candidate: Candidate) -> TrialOutcome:
-        """What arithmetic proves impossible is recorded without a launch."""
-        first = candidate.violations[0]
-        return TrialOutcome(
-            number=number,
-            kind=candidate.kind,
-            deployment=candidate.deployment,
-            deployment_hash=candidate.deployment_hash,
-            verdict=Verdict.INFEASIBLE_CONFIG,
-            phase=Phase.PLAN,
-            cause=first.cause,
-            remedy=first.remedy,
-            evidence="\n".join(f"{found.rule}: {found.cause}" for found in candidate.violations),
-            launched=False,
-            timings_s={"total": 0.0},
-            manifest=self._setup.conditions(),
-            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+    def _note_refused_seed(self, candidate: Candidate, outcome: TrialOutcome) -> None:
+        """A seed is its user's own wish: that it was not launched must not go unnoticed."""
+        if candidate.kind == "seed" and candidate.bound is not None:
+            self._listener(Note(f"seed {outcome.number}: {outcome.cause}; {outcome.remedy}"))
 
     def _launch_with_retry(self, number: int, candidate: Candidate) -> TrialOutcome:
         outcome = self._launch(number, candidate, candidate.attempt)
@@ -189,10 +188,14 @@ class StudyRun:
         in_flight.note(self._paths.in_flight_json, launch)
         result = self._launcher.run(self._plan(number, candidate, attempt), self._listener)
         if result.reference is not None:
-            _save_reference(result.reference, self._paths)
+            keep_reference(result.reference, self._paths)
             self._reference = result.reference
         self._keep(result.outcome)
         in_flight.clear(self._paths.in_flight_json)
+        self._launches.append(result.outcome)
+        stopping.check_halt(result, self._paths)
+        if candidate.kind != "baseline":
+            stopping.check_faults(self._launches, self._bounds.look(), self._paths)
         return result.outcome
 
     def _plan(self, number: int, candidate: Candidate, attempt: int) -> TrialPlan:
@@ -214,6 +217,7 @@ class StudyRun:
             record_path=self._paths.launch_record,
             token=self._token,
             start_timeout_s=setup.start_timeout_s,
+            hang_timeout_s=cfg.engine.hang_timeout_s,
             workload=cfg.workload,
             load=cfg.load,
             quality=cfg.quality,
@@ -260,69 +264,19 @@ class StudyRun:
         return {outcome.number: outcome for outcome in self._outcomes}
 
     def _by_hash(self) -> Mapping[str, TrialOutcome]:
-        return {outcome.deployment_hash: outcome for outcome in self._outcomes}
+        """What is known; a refusal by a bound that no longer holds is not."""
+        lessons = self._bounds.look()
+        return {
+            outcome.deployment_hash: outcome
+            for outcome in self._outcomes
+            if not lessons.is_lifted(outcome)
+        }
 
     def _spent(self) -> Spent:
         price = self._setup.cfg.hardware.price_per_hour
         return Spent.of(self._outcomes, price, self._setup.hardware.device_count)
 
     def _out_of_budget(self) -> str | None:
-        refused = 0
-        for outcome in reversed(self._outcomes):
-            if outcome.launched:
-                break
-            refused += 1
-        if refused >= MAX_REFUSED_IN_A_ROW:
-            return f"{refused} deployments in a row were refused before launch"
+        if self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
+            return f"{self._refused_in_a_row} deployments in a row were refused before launch"
         return exhausted(self._spent(), self._setup.cfg.budget)
-
-    def _log_hint(self, outcome: TrialOutcome) -> str:
-        if not outcome.launched:
-            return ""
-        return f". Log: {self._paths.server_log(outcome.number, outcome.attempt)}"
-
-    def _stop_if_hopeless(self, outcome: TrialOutcome) -> None:
-        """A baseline that cannot run, or a machine that keeps failing, ends the study at once."""
-        if outcome.kind == "baseline" and outcome.verdict is not Verdict.OK:
-            raise StudyError(
-                f"the baseline (the engine's own defaults) ended {outcome.verdict} in phase "
-                f"{outcome.phase}: {outcome.cause}",
-                f"{outcome.remedy}; a value for every deployment, baseline included, is set with "
-                f"engine.args.NAME=VALUE and study=NEW_NAME{self._log_hint(outcome)}",
-            )
-        if outcome.verdict.is_retryable:
-            self._faults_in_a_row += 1
-        elif outcome.launched:
-            self._faults_in_a_row = 0
-        if self._faults_in_a_row >= MAX_FAULTS_IN_A_ROW:
-            raise StudyError(
-                f"{self._faults_in_a_row} trials in a row failed for reasons that are not the "
-                f"deployment's; last: {outcome.verdict}: {outcome.cause}",
-                f"{outcome.remedy}; then `python -m sweeper resume study={self._paths.name}`",
-            )
-
-
-def _stored_reference(paths: StudyPaths, outcomes: Sequence[TrialOutcome]) -> Reference | None:
-    """The study's reference; None before the baseline has written it.
-
-    Raises:
-        StudyError: it is damaged, or lost while trials were scored against it.
-    """
-    if paths.reference_json.exists():
-        return load_reference(paths.reference_json)
-    if any(outcome.quality is not None for outcome in outcomes):
-        raise StudyError(
-            f"{paths.reference_json} is gone, and the trials so far were scored against it",
-            "restore it from a backup, or start a new study with study=NEW_NAME",
-        )
-    return None
-
-
-def _save_reference(reference: Reference, paths: StudyPaths) -> None:
-    try:
-        save_reference(reference, paths.reference_json)
-    except OSError as error:
-        raise StudyError(
-            f"{paths.reference_json} cannot be written: {error.strerror or error}",
-            "free disk space or make the folder writable, and run the same command again",
-        ) from error

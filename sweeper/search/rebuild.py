@@ -48,6 +48,7 @@ def rebuild_setup(cfg: SweeperConfig, outcomes: Sequence[TrialOutcome]) -> Study
             ),
             engine=create(cfg.engine, cache_dir=cache_dir(cfg)),
             engine_facts=EngineFacts(**engine),
+            renamed=manifest.get("renamed", {}),
         )
     except (KeyError, TypeError) as error:
         raise StudyError(

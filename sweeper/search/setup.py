@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import sweeper
 from sweeper.config.schema import SweeperConfig
+from sweeper.config.trust import runs_model_code
+from sweeper.engine.flag_check import FLAG_PREFIX, Refusal
 from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue
 from sweeper.estimate import rules
 from sweeper.estimate.facts import missing_models
@@ -21,6 +23,7 @@ from sweeper.models.facts import ModelFacts
 from sweeper.models.resolve import ResolvedModel
 from sweeper.quality.key import quality_key
 from sweeper.quantize.resolve import checkpoint_for
+from sweeper.space.match import same
 from sweeper.space.model import Space
 
 # A start reads the weights (a slow disk gives 100 MB/s), fetches them first if they are not here
@@ -43,6 +46,9 @@ class StudySetup:
         hardware: the devices.
         engine: the engine variant.
         engine_facts: its version and device.
+        refused: choices of the space that the installed engine does not take.
+        renamed: flag → the study's word → the name by which the installed engine knows it. The
+            study keeps its own word everywhere; only the engine is given the other.
     """
 
     cfg: SweeperConfig
@@ -52,6 +58,8 @@ class StudySetup:
     hardware: HardwareFacts
     engine: Engine
     engine_facts: EngineFacts
+    refused: tuple[Refusal, ...] = ()
+    renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
     def required_tokens(self) -> int:
@@ -80,7 +88,7 @@ class StudySetup:
                 "revision": self.model.revision,
                 "licence": self.model.licence,
                 "digest": self.model.digest,
-                "trust_remote_code": self.cfg.model.trust_remote_code,
+                "trust_remote_code": runs_model_code(self.cfg),
                 "tokenizer": self.cfg.engine.args.get("tokenizer", "the model's own"),
             },
             "hardware": to_manifest(self.hardware),
@@ -88,6 +96,7 @@ class StudySetup:
             "client": {"name": "sweeper", "version": sweeper.__version__},
             "python": platform.python_version(),
             "measured": not self.engine_facts.predicted,
+            **({"renamed": self.renamed} if self.renamed else {}),
         }
 
     def violations(
@@ -98,8 +107,9 @@ class StudySetup:
         Args:
             longest_reference_tokens: longest text of the quality suite, once it is known.
         """
-        return rules.check(
-            {**self.cfg.engine.args, **deployment},
+        sent = {**self.cfg.engine.args, **deployment}
+        proven = rules.check(
+            {name: self._engine_word(name, value) for name, value in sent.items()},
             model=self.model.facts,
             hardware=self.hardware,
             engine=self.engine_facts,
@@ -107,6 +117,40 @@ class StudySetup:
             required_tokens=max(self.required_tokens, longest_reference_tokens),
             missing=missing_models(self.cfg.model),
         )
+        return [*self._not_taken(deployment), *proven]
+
+    def _not_taken(self, deployment: Mapping[str, Any]) -> list[Violation]:
+        """Values that the installed engine does not take."""
+        return [
+            Violation(
+                "unknown_to_engine",
+                refusal.problem.cause,
+                refusal.problem.remedy,
+                (refusal.asked.parameter,),
+            )
+            for refusal in self.refused
+            if (name := refusal.asked.parameter) in deployment
+            and same(deployment[name], refusal.asked.value)
+        ]
+
+    def _engine_word(self, parameter: str, value: Any) -> Any:
+        """The engine's name for a value of the study, mostly the same."""
+        words = self.renamed.get(_flag_name(parameter))
+        return words.get(value, value) if words and isinstance(value, str) else value
+
+    def _in_engine_words(self, parameters: dict[str, ParameterValue]) -> None:
+        """Put the engine's names for the study's words into a deployment.
+
+        `engine.args` are added by the engine, as they are written, to what a deployment leaves
+        open: so a word of theirs that is renamed is written into the deployment.
+        """
+        own = {_flag_name(name) for name in parameters}
+        for name, value in self.cfg.engine.args.items():
+            word = self._engine_word(name, value)
+            if word != value and _flag_name(name) not in own:
+                parameters[_flag_name(name)] = word
+        for name, value in parameters.items():
+            parameters[name] = self._engine_word(name, value)
 
     def resolve(self, deployment: Mapping[str, Any]) -> tuple[str, dict[str, ParameterValue]]:
         """(checkpoint to serve, parameters for the engine) of a deployment.
@@ -128,6 +172,7 @@ class StudySetup:
         helper = helpers.get(str(parameters.get("speculative")))
         if helper is not None:
             parameters["speculative_model"] = helper
+        self._in_engine_words(parameters)
         return checkpoint, parameters
 
     def quality_key(self, deployment: Mapping[str, Any]) -> str:
@@ -153,3 +198,7 @@ class StudySetup:
         for name in sizes:
             count *= int(deployment.get(name, self.cfg.engine.args.get(name, 1)))
         return count
+
+
+def _flag_name(parameter: str) -> str:
+    return parameter.removeprefix(FLAG_PREFIX).lstrip("-").replace("-", "_")

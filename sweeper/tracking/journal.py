@@ -2,18 +2,26 @@
 
 A line that was being written when the machine died is torn. It is always the last one, it is
 ignored when read, and the next append puts it aside into ``trials.jsonl.torn``.
+
+A line that the disk refuses is written into the reserve's place, or kept elsewhere (`rescue`): what
+was measured is not lost because it could not be written here.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sweeper.engine.family import uninterrupted
 from sweeper.errors import JournalError
 from sweeper.tracking.paths import sync_folder
+from sweeper.tracking.rescue import Mark, Rescue
+from sweeper.tracking.room import give_back
 from sweeper.trial.outcome import SCHEMA_VERSION, TrialOutcome
 
 _WRITE_REMEDY = (
@@ -22,15 +30,25 @@ _WRITE_REMEDY = (
 )
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
 class Journal:
     """Append-only record of a study's trials.
 
     Args:
         path: the file; it is made by the first append.
+        reserve: a file that is given up when the disk is full; None means there is none.
+        rescue: where a line goes that cannot be written at all; None means nowhere.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, reserve: Path | None = None, rescue: Rescue | None = None
+    ) -> None:
         self.path = path
+        self._reserve = reserve
+        self._rescue = rescue
+        self._mark = Mark.of(b"")
 
     @property
     def torn_path(self) -> Path:
@@ -43,18 +61,45 @@ class Journal:
         Raises:
             ValueError: a number is NaN or infinite (a bug); nothing is written.
             TypeError: a value has no place in JSON (a bug); nothing is written.
-            JournalError: the file cannot be written.
+            JournalError: the file cannot be written; the message says where the line is kept.
         """
         data = outcome.to_dict()
         check_plain(data, "outcome")
-        line = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        try:
-            self._repair_tail()
-            self._write(line.encode("utf-8") + b"\n")
-        except OSError as error:
-            raise JournalError(
-                f"cannot append to {self.path} ({error.strerror or error})", _WRITE_REMEDY
-            ) from error
+        text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        line = text.encode("utf-8") + b"\n"
+        # Whoever wants to end the study may do so once the line is written, or known not to be.
+        with uninterrupted():
+            try:
+                self._append(line)
+            except OSError as error:
+                raise self._refused(data, error) from error
+
+    def take_up(self) -> list[TrialOutcome]:
+        """Append what an earlier run could only keep elsewhere, if it follows on this journal.
+
+        Returns:
+            The outcomes that were taken up. What does not belong here stays where it is.
+
+        Raises:
+            JournalError: the journal cannot be read or written.
+        """
+        if self._rescue is None:
+            return []
+        taken: list[TrialOutcome] = []
+        known = {_key(outcome) for outcome in self.read()}
+        lines = self._rescue.lines()
+        for _, line in lines:
+            outcome = self._outcome(line.outcome, 0)
+            if _key(outcome) in known:
+                continue
+            if not line.after.is_start_of(self._content()):
+                return taken
+            self.append(outcome)
+            known.add(_key(outcome))
+            taken.append(outcome)
+        if lines:
+            self._rescue.drop()
+        return taken
 
     def read(self) -> list[TrialOutcome]:
         """All recorded outcomes, in order; a torn last line is left out.
@@ -73,16 +118,53 @@ class Journal:
             outcomes.append(self._outcome(data, number))
         return outcomes
 
+    def _append(self, line: bytes) -> None:
+        """Write a line; where the disk is full, once more in the place of the reserve."""
+        if not self._mark.is_start_of(self._content()):
+            raise OSError(errno.ESTALE, "it is not the file that this study has written so far")
+        try:
+            self._repair_tail()
+            self._write(line)
+        except OSError as error:
+            if error.errno not in _FULL or self._reserve is None:
+                raise
+            give_back(self._reserve)
+            self._repair_tail()
+            self._write(line)
+        self._mark = Mark.of(self._content())
+
+    def _refused(self, data: dict[str, Any], error: OSError) -> JournalError:
+        """Keep a line elsewhere, and say so."""
+        text = f"cannot append to {self.path} ({error.strerror or error})"
+        if self._rescue is None:
+            return JournalError(text, _WRITE_REMEDY)
+        try:
+            kept = self._rescue.keep(data, self._mark)
+        except OSError as problem:
+            nowhere = f"nor anywhere else ({problem.strerror or problem}): trial {data['number']} "
+            return JournalError(f"{text}, {nowhere}is lost", _WRITE_REMEDY)
+        return JournalError(
+            f"{text}; trial {data['number']} was measured and is kept in {kept}",
+            f"{_WRITE_REMEDY}, this trial included",
+        )
+
     def _lines(self) -> list[bytes]:
         try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
+            content = self._content()
         except OSError as error:
             raise JournalError(
                 f"cannot read {self.path} ({error.strerror or error})", "make the file readable"
             ) from error
+        end = content.rfind(b"\n") + 1
+        self._mark = Mark.of(content[:end])
         return content.removesuffix(b"\n").split(b"\n") if content else []
+
+    def _content(self) -> bytes:
+        """The whole file, empty if there is none. Raises OSError."""
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def _outcome(self, data: dict[str, Any] | None, number: int) -> TrialOutcome:
         if data is None:
@@ -127,10 +209,17 @@ class Journal:
     def _write(self, data: bytes) -> None:
         is_new = not self.path.exists()
         with self.path.open("ab", buffering=0) as handle:
-            remaining = memoryview(data)
-            while remaining:
-                remaining = remaining[handle.write(remaining) :]
-            os.fsync(handle.fileno())
+            before = os.fstat(handle.fileno()).st_size
+            try:
+                remaining = memoryview(data)
+                while remaining:
+                    remaining = remaining[handle.write(remaining) :]
+                os.fsync(handle.fileno())
+            except OSError:
+                # Half a line would stand before the same line written whole.
+                with suppress(OSError):
+                    os.ftruncate(handle.fileno(), before)
+                raise
         if is_new:
             sync_folder(self.path.parent)
 
@@ -156,10 +245,14 @@ def check_plain(value: object, where: str) -> None:
         raise TypeError(f"{where} is a {type(value).__name__}, which JSON does not have")
 
 
+def _key(outcome: TrialOutcome) -> tuple[int, int]:
+    return outcome.number, outcome.attempt
+
+
 def _decode(line: bytes) -> dict[str, Any] | None:
     """The line as a mapping, or None if it is not a whole one."""
     try:
         data = json.loads(line.decode("utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

@@ -1,6 +1,9 @@
 """Locks between processes: one tuner a study, one maker of a shared database.
 
-The kernel drops a lock with its owner, so a killed tuner never leaves a stale one behind.
+The kernel drops a lock with its owner, so a killed tuner never leaves a stale one behind. On a file
+system shared by several machines the server of it does; where the mount keeps locks to itself
+(``nolock``), a lock file that names another machine is refused, because nothing can tell whether
+its tuner still runs.
 """
 
 from __future__ import annotations
@@ -8,15 +11,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from sweeper.errors import ConfigError, StudyError
+from sweeper.tracking.shared_disk import locks_stay_here
 
 
 class StudyLock:
@@ -44,9 +49,16 @@ class StudyLock:
         except OSError as error:
             os.close(descriptor)
             raise self._refusal(error) from error
+        try:
+            self._check_other_machine()
+        except StudyError:
+            os.close(descriptor)
+            raise
         self._descriptor = descriptor
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(_me()).encode(), 0)
+        # Who holds it is a courtesy to others; on a full disk the lock holds without.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(_me()).encode(), 0)
         return self
 
     def __exit__(
@@ -57,7 +69,8 @@ class StudyLock:
     ) -> None:
         if self._descriptor is None:
             return
-        os.ftruncate(self._descriptor, 0)
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
         self._descriptor = None
 
@@ -90,14 +103,23 @@ class StudyLock:
                 "put studies_dir on a file system that supports locks",
             )
         owner = self.owner()
-        who = (
-            f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
-            if owner
-            else "another process"
-        )
-        return StudyError(
-            f"study {self.path.parent.name!r} is in use by {who}",
-            "wait for it or stop it, or give this run another name with study=NAME",
+        remedy = "wait for it or stop it, or give this run another name with study=NAME"
+        who = _named(owner) if owner else "another process"
+        if owner.get("host") == socket.gethostname() and _is_suspended(owner.get("pid")):
+            who += ", which is suspended"
+            remedy = f"let it go on with `kill -CONT {owner['pid']}`, or {remedy}"
+        return StudyError(f"study {self.path.parent.name!r} is in use by {who}", remedy)
+
+    def _check_other_machine(self) -> None:
+        """The lock is ours; is that worth anything? Raises StudyError if it is not."""
+        owner = self.owner()
+        if owner.get("host") in {None, socket.gethostname()} or not locks_stay_here(self.path):
+            return
+        raise StudyError(
+            f"{self.path} names {_named(owner)}, and this file system keeps locks to each machine:"
+            " whether that tuner still runs cannot be seen from here",
+            f"if it does not run any more, delete {self.path} and run the same command again; "
+            "mount the file system without nolock or local_lock to be rid of the question",
         )
 
 
@@ -118,9 +140,36 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise ConfigError(
-            f"cannot make the lock file {path} ({error.strerror or error})",
+            f"cannot make the lock file {path} ({error.strerror or error}{_owned_by(path)})",
             "make its folder writable, or name another one with studies_dir=/path/to/folder",
         ) from error
+
+
+def _owned_by(path: Path) -> str:
+    """``; it belongs to alice`` where the file is somebody else's, empty otherwise."""
+    try:
+        owner = path.stat().st_uid
+        if owner == os.getuid():
+            return ""
+        name = pwd.getpwuid(owner).pw_name
+    except OSError:
+        return ""
+    except KeyError:
+        name = f"user {owner}"
+    return f"; it belongs to {name}"
+
+
+def _named(owner: dict[str, Any]) -> str:
+    return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
+
+
+def _is_suspended(pid: object) -> bool:
+    """True if a process of this machine was stopped by a signal or a debugger."""
+    try:
+        text = Path(f"/proc/{int(str(pid))}/stat").read_text(errors="replace")
+    except (OSError, ValueError):
+        return False
+    return text[text.rfind(")") + 2 :][:1] in {"T", "t"}
 
 
 def _me() -> dict[str, Any]:

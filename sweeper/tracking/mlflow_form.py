@@ -16,6 +16,8 @@ from sweeper.trial.ladder import rungs
 from sweeper.trial.outcome import Point, TrialOutcome
 
 MAX_PARAM_LENGTH = 6000
+# Of servers before 2.14; newer ones take 8000.
+MAX_TAG_LENGTH = 5000
 MAX_NAME_LENGTH = 250
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-.:/ ]+")
 _LABELS = {"": "unnamed", ".": "dot", "..": "dots"}
@@ -42,7 +44,9 @@ class RunForm:
             of other loads the level's place in the ladder, 0 the easiest.
         tags: all strings.
         finished: True if the run ends as FINISHED, else FAILED.
-        timestamp_ms: of every metric; fixed by the outcome, so that logging twice changes nothing.
+        timestamp_ms: start of the run and time of every metric; fixed by the outcome, so that
+            logging twice changes nothing.
+        end_ms: end of the run by the trial's own duration, whatever the clock did meanwhile.
     """
 
     name: str
@@ -51,6 +55,7 @@ class RunForm:
     tags: dict[str, str] = field(default_factory=dict)
     finished: bool = True
     timestamp_ms: int = 0
+    end_ms: int = 0
 
 
 def run_form(outcome: TrialOutcome, parameter_names: Sequence[str]) -> RunForm:
@@ -62,13 +67,15 @@ def run_form(outcome: TrialOutcome, parameter_names: Sequence[str]) -> RunForm:
             is logged as ``default``, so that runs compare column by column.
     """
     suffix = "" if outcome.attempt == 1 else f"-retry{outcome.attempt}"
+    start_ms = _timestamp_ms(outcome.started_at)
     return RunForm(
         name=f"{outcome.number:03d}-{outcome.kind}{suffix}",
         params=params(outcome.deployment, parameter_names),
         metrics=list(_metrics(outcome)),
         tags=trial_tags(outcome),
         finished=outcome.verdict == "OK",
-        timestamp_ms=_timestamp_ms(outcome.started_at),
+        timestamp_ms=start_ms,
+        end_ms=start_ms + round(outcome.timings_s.get("total", 0.0) * 1000),
     )
 
 
@@ -92,8 +99,8 @@ def trial_tags(outcome: TrialOutcome) -> dict[str, str]:
         "launched": str(outcome.launched).lower(),
     }
     if outcome.cause:
-        tags["cause"] = outcome.cause[:MAX_PARAM_LENGTH]
-    return tags
+        tags["cause"] = outcome.cause
+    return {name: text[:MAX_TAG_LENGTH] for name, text in tags.items()}
 
 
 def safe_names(names: Iterable[str]) -> dict[str, str]:
@@ -171,7 +178,8 @@ def _text(value: object) -> str:
 
 
 def _timestamp_ms(started_at: str) -> int:
+    """Milliseconds since 1970; 0 for a time that is none, or before it (a clock never set)."""
     try:
-        return int(datetime.fromisoformat(started_at).timestamp() * 1000)
-    except ValueError:
+        return max(0, int(datetime.fromisoformat(started_at).timestamp() * 1000))
+    except (ValueError, OverflowError):
         return 0

@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
-import os
-import socket
-import tempfile
 import time
-import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sweeper
-from sweeper.config.identity import identity_hash
 from sweeper.config.schema import TrackingConfig
+from sweeper.config.secrets import HOW_TO_GIVE
+from sweeper.errors import StudyError
+from sweeper.redaction import HIDDEN
 from sweeper.tracking.lock import exclusive
-from sweeper.tracking.mlflow_form import RunForm, safe_names
+from sweeper.tracking.mlflow_client import (
+    Pace,
+    PacedClient,
+    import_client,
+    is_gone,
+    shown_uri,
+)
+from sweeper.tracking.mlflow_fill import Artifact, attach, log_figures, log_metrics
+from sweeper.tracking.mlflow_form import MAX_TAG_LENGTH, RunForm
+from sweeper.tracking.mlflow_tags import StudyTags
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 
-LOG_TAIL_BYTES = 1 << 20
-_COMPLETE = "sweeper.complete"
-
-
-@dataclass(frozen=True)
-class StudyTags:
-    """What the parent run is tagged with."""
-
-    study: str
-    identity: str
-    engine: str
-    model: str
-
-    @classmethod
-    def of(cls, identity: Mapping[str, Any], study_name: str) -> StudyTags:
-        return cls(
-            study=study_name,
-            identity=identity_hash(dict(identity)),
-            engine=_label(identity.get("engine")),
-            model=_label(identity.get("model")),
-        )
+COMPLETE = "sweeper.complete"
+PARETO = "pareto"
+PARENT = "mlflow.parentRunId"
 
 
 @dataclass(frozen=True)
 class Child:
-    """A child run that is already there; complete if everything of its trial was logged."""
+    """A child run that is already there.
+
+    Attributes:
+        run_id: MLflow's name of it.
+        complete: True if everything of its trial was logged and the run has ended.
+        tags: as they are.
+    """
 
     run_id: str
     complete: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class MlflowStore:
@@ -62,231 +54,245 @@ class MlflowStore:
         cfg: URI, experiment, timeout.
         paths: the study's paths.
         tags: what the study is.
+        pace: told of every call.
     """
 
-    def __init__(self, cfg: TrackingConfig, paths: StudyPaths, tags: StudyTags) -> None:
+    def __init__(
+        self, cfg: TrackingConfig, paths: StudyPaths, tags: StudyTags, pace: Pace | None = None
+    ) -> None:
         self._cfg = cfg
         self._paths = paths
         self._tags = tags
-        self.uri = cfg.uri or f"sqlite:///{paths.mlflow_db}"
+        self._pace = pace or Pace()
+        self._uri = cfg.uri or f"sqlite:///{paths.mlflow_db}"
+        self.uri = shown_uri(self._uri)
+        self._client: Any = None
+        self._experiment_id: str | None = None
+        self._parent_id: str | None = None
+        self._lost: set[str] = set()
 
-    @cached_property
-    def _client(self) -> Any:
-        client_class = _import_client(self._cfg.timeout_s)
+    def prepare(self) -> None:
+        """Import MLflow, without speaking to anybody."""
+        import_client(self._cfg.timeout_s)
+
+    # Not cached by `functools.cached_property`: before Python 3.12 it holds one lock for all
+    # instances while it computes, and this may hang.
+    @property
+    def client(self) -> Any:
+        """The client, proven to reach its server or database."""
+        if self._client is None:
+            self._client = self._connected()
+        return self._client
+
+    def _connected(self) -> Any:
+        if HIDDEN in self._uri:
+            raise RuntimeError(f"the password in tracking.uri is not stored: {HOW_TO_GIVE}")
+        client_class = import_client(self._cfg.timeout_s)
         # Two processes that migrate one empty SQLite file at the same time break each other.
-        guard = exclusive(self._paths.mlflow_lock) if self.uri.startswith("sqlite:") else None
+        guard = exclusive(self._paths.mlflow_lock) if self._uri.startswith("sqlite:") else None
         with guard or nullcontext():
-            client = client_class(tracking_uri=self.uri)
+            self._pace.before()
+            client = PacedClient(client_class(tracking_uri=self._uri), self._pace)
             client.search_experiments(max_results=1)
             return client
 
-    @cached_property
-    def _experiment_id(self) -> str:
-        """Get or create; another process may create it between the two, hence the retry."""
+    @property
+    def experiment_id(self) -> str:
+        """Of the configured experiment, which is made if it is not there."""
+        if self._experiment_id is None:
+            self._experiment_id = self._get_or_create_experiment()
+        return self._experiment_id
+
+    def _get_or_create_experiment(self) -> str:
+        """Another process may create it between the two, hence the retry."""
         name = self._cfg.experiment
         for _ in range(2):
-            found = self._client.get_experiment_by_name(name)
+            found = self.client.get_experiment_by_name(name)
             if found is not None:
                 return _usable(found)
             try:
-                return str(self._client.create_experiment(name, artifact_location=self._root()))
+                return str(self.client.create_experiment(name, artifact_location=self._root()))
             except Exception:
                 time.sleep(0.2)
-        found = self._client.get_experiment_by_name(name)
+        found = self.client.get_experiment_by_name(name)
         if found is None:
-            return str(self._client.create_experiment(name, artifact_location=self._root()))
+            return str(self.client.create_experiment(name, artifact_location=self._root()))
         return _usable(found)
 
     def _root(self) -> str | None:
         """Artifact root. A server decides for itself; without one, MLflow would use the cwd."""
-        if self.uri.startswith(("http:", "https:", "databricks")):
+        if self._uri.startswith(("http:", "https:", "databricks")):
             return None
         return self._paths.mlflow_artifacts.as_uri()
 
-    @cached_property
-    def parent_id(self) -> str:
-        """The study's parent run: the recorded one, one found by its tags, or a new one."""
-        run_id = self._recorded_parent() or self._found_parent()
-        if run_id is None:
-            run_id = self._client.create_run(
-                self._experiment_id, run_name=self._tags.study, tags=self._parent_tags()
-            ).info.run_id
-        record = {"uri": self.uri, "run_id": run_id}
-        atomic_write_text(self._paths.mlflow_record, json.dumps(record, indent=1) + "\n")
-        return str(run_id)
+    def find_parent(self, start_ms: int | None = None) -> str:
+        """The study's parent run: the recorded one, one found by its tags, or a new one.
 
-    def reopen_parent(self) -> None:
+        One that was deleted meanwhile is replaced; `children` brings its children along.
+        """
+        if self._parent_id is not None and not self._is_there(self._parent_id):
+            self._parent_id = None
+        if self._parent_id is None:
+            self._parent_id = self._recorded_parent() or self._found_parent()
+        if self._parent_id is None:
+            run = self.client.create_run(
+                self.experiment_id,
+                run_name=self._tags.study,
+                tags=self._tags.of_parent(self._paths),
+                start_time=start_ms,
+            )
+            self._parent_id = str(run.info.run_id)
+        self._record_parent(self._parent_id)
+        return self._parent_id
+
+    def show_running(self) -> None:
         """Show the study as running, also if it had ended before."""
-        if self._client.get_run(self.parent_id).info.status != "RUNNING":
-            self._client.update_run(self.parent_id, status="RUNNING")
+        parent = self.find_parent()
+        if self.client.get_run(parent).info.status != "RUNNING":
+            self.client.update_run(parent, status="RUNNING")
 
-    def end_orphaned_parent(self) -> None:
-        """End a parent run that is shown as running although no tuner works on it."""
-        if self._client.get_run(self.parent_id).info.status == "RUNNING":
-            self._client.set_terminated(self.parent_id, "KILLED")
+    def parent_status(self) -> str:
+        """RUNNING, FINISHED, FAILED or KILLED."""
+        return str(self.client.get_run(self.find_parent()).info.status)
 
     def children(self) -> dict[tuple[int, int], Child]:
-        """(number, attempt) → the child run that has it."""
-        query = f"tags.`mlflow.parentRunId` = '{self.parent_id}'"
+        """(number, attempt) → the child run that has it; at most one is left of each."""
+        parent = self.find_parent()
         found: dict[tuple[int, int], Child] = {}
-        for run in self._search(query):
+        self._adopt(parent)
+        for run in self.search(_under(parent)):
             tags = run.data.tags
             key = (int(tags.get("number", -1)), int(tags.get("attempt", 1)))
             ended = run.info.status != "RUNNING"
-            child = Child(run.info.run_id, ended and tags.get(_COMPLETE) == "true")
-            if key not in found or child.complete:
-                found[key] = child
+            child = Child(run.info.run_id, ended and tags.get(COMPLETE) == "true", tags)
+            twin = found.setdefault(key, child)
+            if twin is not child:
+                worse = twin if child.complete and not twin.complete else child
+                found[key] = child if worse is twin else twin
+                self.client.delete_run(worse.run_id)
         return found
+
+    def running_children(self, parent: str) -> list[str]:
+        """Ids of runs under a parent that are shown as running."""
+        query = f"{_under(parent)} and attributes.status = 'RUNNING'"
+        return [str(run.info.run_id) for run in self.search(query)]
 
     def create_child(self, form: RunForm) -> str:
         """Open a child run. Its tags come first, so that a half-filled one can be found again."""
-        tags = {**form.tags, "mlflow.parentRunId": self.parent_id, **self._study_tags()}
-        run = self._client.create_run(
-            self._experiment_id, run_name=form.name, tags=tags, start_time=form.timestamp_ms or None
+        tags = {**form.tags, PARETO: "false", PARENT: self.find_parent(), **self._tags.of_run()}
+        run = self.client.create_run(
+            self.experiment_id, run_name=form.name, tags=tags, start_time=form.timestamp_ms
         )
         return str(run.info.run_id)
 
-    def fill(self, run_id: str, form: RunForm, artifacts: Sequence[Path | tuple[str, Any]]) -> None:
-        """Log everything of a trial and close its run; a second time changes nothing."""
-        from mlflow.entities import Metric, Param
+    def fill(self, run_id: str, form: RunForm, artifacts: Sequence[Artifact]) -> list[str]:
+        """Log everything of a trial and close its run; a second time changes nothing.
 
-        stamp = form.timestamp_ms or int(time.time() * 1000)
-        metrics = [Metric(name, value, stamp, step) for name, value, step in form.metrics]
-        params = [Param(name, value) for name, value in form.params.items()]
-        for start in range(0, max(len(metrics), 1), 900):
-            chunk = metrics[start : start + 900]
-            self._client.log_batch(run_id, metrics=chunk, params=params[:90] if not start else [])
-        for start in range(90, len(params), 90):
-            self._client.log_batch(run_id, params=params[start : start + 90])
-        for artifact in artifacts:
-            self._attach(run_id, artifact)
-        self.tag(run_id, _COMPLETE, "true")
-        self._client.set_terminated(run_id, "FINISHED" if form.finished else "FAILED")
+        Returns:
+            What could not be logged, one line each. A run without all its artifacts is not marked
+            complete, so that the next sync tries them again.
+        """
+        left_out = log_figures(self.client, run_id, form)
+        unattached = [text for item in artifacts if (text := attach(self.client, run_id, item))]
+        if left_out:
+            self.tag(run_id, "sweeper.left_out", ", ".join(left_out))
+        self.tag(run_id, COMPLETE, "without artifacts" if unattached else "true")
+        status = "FINISHED" if form.finished else "FAILED"
+        self.client.set_terminated(run_id, status, end_time=form.end_ms or None)
+        return left_out + unattached
 
     def tag(self, run_id: str, key: str, value: str) -> None:
         """Set one tag."""
-        self._client.set_tag(run_id, key, value)
+        self.client.set_tag(run_id, key, value[:MAX_TAG_LENGTH])
 
-    def close_parent(
-        self,
-        *,
-        metrics: Mapping[str, float],
-        tags: Mapping[str, str],
-        artifacts: Sequence[Path],
-        status: str,
-    ) -> None:
-        """Fill and end the parent run."""
-        names = safe_names(metrics)
-        for name, value in metrics.items():
-            self._client.log_metric(self.parent_id, names[name], value)
-        for key, text in tags.items():
-            self.tag(self.parent_id, key, text)
-        for path in artifacts:
-            folder = path.name if path.is_dir() else None
-            log = self._client.log_artifacts if path.is_dir() else self._client.log_artifact
-            log(self.parent_id, str(path), folder)
-        self._client.set_terminated(self.parent_id, status)
+    def log_parent(self, metrics: Mapping[str, float], *, stamp_ms: int, step: int) -> None:
+        """Log figures of the study; the same time and step again change nothing."""
+        items = [(name, value, step) for name, value in metrics.items()]
+        log_metrics(self.client, self.find_parent(), items, stamp_ms)
 
-    def _attach(self, run_id: str, artifact: Path | tuple[str, Any]) -> None:
-        if isinstance(artifact, Path):
-            name, text = artifact.name, _tail(artifact)
-        else:
-            name, text = artifact[0], json.dumps(artifact[1], indent=1, default=str)
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / name
-            copy.write_text(text, encoding="utf-8")
-            self._client.log_artifact(run_id, str(copy))
+    def attach_to_parent(self, path: Path) -> None:
+        """Attach a file or a folder to the parent run."""
+        folder = path.name if path.is_dir() else None
+        log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
+        log(self.find_parent(), str(path), folder)
 
-    def _recorded_parent(self) -> str | None:
-        try:
-            record = json.loads(self._paths.mlflow_record.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        if not isinstance(record, dict) or record.get("uri") != self.uri:
-            return None
-        query = f"attributes.run_id = '{record.get('run_id')}'"
-        return next((str(run.info.run_id) for run in self._search(query)), None)
+    def end_run(self, run_id: str, status: str, end_ms: int | None = None) -> None:
+        """Close a run."""
+        self.client.set_terminated(run_id, status, end_time=end_ms)
 
-    def _found_parent(self) -> str | None:
-        """A parent whose id was not recorded because the tuner died in between."""
-        tags = {k: v for k, v in self._parent_tags().items() if k in _PARENT_KEYS}
-        query = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-        return next((str(run.info.run_id) for run in self._search(query)), None)
-
-    def _search(self, query: str) -> list[Any]:
+    def search(self, query: str) -> list[Any]:
+        """All runs of the experiment that are not deleted and fit."""
         runs: list[Any] = []
         token = None
         while True:
-            page = self._client.search_runs(
-                [self._experiment_id], query, max_results=1000, page_token=token
+            page = self.client.search_runs(
+                [self.experiment_id], query, max_results=1000, page_token=token
             )
             runs += page
             token = page.token
             if not token:
                 return runs
 
-    def _study_tags(self) -> dict[str, str]:
-        return {
-            "sweeper.study": self._tags.study,
-            "sweeper.identity": self._tags.identity,
-            "sweeper.version": sweeper.__version__,
-        }
+    def _adopt(self, parent: str) -> None:
+        """Put the children of parents that were deleted under this one."""
+        for lost in sorted(self._lost - {parent}):
+            for run in self.search(_under(lost)):
+                self.client.set_tag(run.info.run_id, PARENT, parent)
+        self._lost.clear()
 
-    def _parent_tags(self) -> dict[str, str]:
-        origin = f"{socket.gethostname()}:{self._paths.root}"
-        return {
-            **self._study_tags(),
-            "sweeper.role": "study",
-            "sweeper.engine": self._tags.engine,
-            "sweeper.model": self._tags.model,
-            # Two people may give two studies one name on one server: the folder tells them apart.
-            "sweeper.origin": hashlib.sha256(origin.encode()).hexdigest()[:16],
-        }
+    def _is_there(self, run_id: str) -> bool:
+        """True if a run of this experiment has that id and is not deleted."""
+        try:
+            info = self.client.get_run(run_id).info
+        except Exception as error:
+            if not is_gone(error):
+                raise
+            self._lost.add(run_id)
+            return False
+        if info.lifecycle_stage != "active":
+            self._lost.add(run_id)
+            return False
+        return str(info.experiment_id) == self.experiment_id
+
+    def _recorded_parent(self) -> str | None:
+        run_id = recorded_run(self._paths, self.uri)
+        return run_id if run_id is not None and self._is_there(run_id) else None
+
+    def _record_parent(self, run_id: str) -> None:
+        if recorded_run(self._paths, self.uri) == run_id:
+            return
+        record = {"uri": self.uri, "run_id": run_id}
+        # Without the record the run is found by its tags; a full disk must not cost the mirror.
+        with suppress(StudyError):
+            atomic_write_text(self._paths.mlflow_record, json.dumps(record, indent=1) + "\n")
+
+    def _found_parent(self) -> str | None:
+        """A parent whose id was not recorded because the tuner died in between."""
+        tags = self._tags.finding(self._paths)
+        query = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+        return next((str(run.info.run_id) for run in self.search(query)), None)
 
 
-_PARENT_KEYS = ("sweeper.role", "sweeper.identity", "sweeper.origin")
+def recorded_run(paths: StudyPaths, uri: str) -> str | None:
+    """The parent run that a study's folder names for a tracking URI (as shown), or None."""
+    try:
+        record = json.loads(paths.mlflow_record.read_text(encoding="utf-8"))
+        recorded_uri, run_id = shown_uri(str(record["uri"])), str(record["run_id"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return run_id if recorded_uri == uri else None
 
 
-def _import_client(timeout_s: float) -> Any:
-    """Import MLflow quietly, with short time-outs: a dead server must not stall a study."""
-    for name, value in {
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(max(1, round(timeout_s))),
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-        "GIT_PYTHON_REFRESH": "quiet",
-    }.items():
-        os.environ.setdefault(name, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from mlflow import MlflowClient
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    return MlflowClient
+def _under(parent: str) -> str:
+    return f"tags.`{PARENT}` = '{parent}'"
 
 
 def _usable(experiment: Any) -> str:
     if experiment.lifecycle_stage == "deleted":
+        # Somebody meant it. Restoring would bring all its runs back; a name of our own would
+        # scatter the results: its owner decides, and the journal waits.
         raise RuntimeError(
             f"the MLflow experiment {experiment.name!r} is deleted: restore it, or name another "
             "with tracking.experiment=NAME"
         )
     return str(experiment.experiment_id)
-
-
-def _tail(path: Path) -> str:
-    """The end of a text file, at most LOG_TAIL_BYTES."""
-    with path.open("rb") as handle:
-        size = handle.seek(0, os.SEEK_END)
-        handle.seek(max(0, size - LOG_TAIL_BYTES))
-        text = handle.read().decode("utf-8", errors="replace")
-    left_out = size - LOG_TAIL_BYTES
-    return text if left_out <= 0 else f"[the first {left_out} bytes are left out]\n{text}"
-
-
-def _label(part: object) -> str:
-    """One readable word or two for an identity's part: its name and version."""
-    if isinstance(part, Mapping):
-        words = [str(part[key]) for key in ("name", "version") if part.get(key)]
-        return " ".join(words) or "unknown"
-    return str(part) if part else "unknown"

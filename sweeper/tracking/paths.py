@@ -95,6 +95,11 @@ class StudyPaths:
         return self.root / "launch.json"
 
     @property
+    def dropped_bounds_json(self) -> Path:
+        """Learnt bounds that the study's user took back. Absent until one is."""
+        return self.root / "dropped_bounds.json"
+
+    @property
     def reference_json(self) -> Path:
         """The reference the quality of every deployment is judged against."""
         return self.root / "reference.json"
@@ -103,6 +108,21 @@ class StudyPaths:
     def mlflow_record(self) -> Path:
         """Which MLflow run this study is."""
         return self.root / "mlflow.json"
+
+    @property
+    def mirror_lock(self) -> Path:
+        """Held by the one process that mirrors the study into MLflow."""
+        return self.root / "mirror.lock"
+
+    @property
+    def ended_json(self) -> Path:
+        """How the last run ended. Absent while one runs, and after one that was killed."""
+        return self.root / "ended.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Room on the disk that is kept for the journal's next line."""
+        return reserve_beside(self.trials_jsonl)
 
     @property
     def mlflow_db(self) -> Path:
@@ -137,6 +157,11 @@ class StudyPaths:
             ) from error
 
 
+def reserve_beside(path: Path) -> Path:
+    """The reserve of the study that a file belongs to."""
+    return path.with_name(".reserve")
+
+
 def atomic_write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write a whole file so that a reader sees the old one or the new one, never a part.
 
@@ -156,7 +181,7 @@ def atomic_write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
             handle.write(text)
             handle.flush()
             os.fsync(handle.fileno())
-        temporary.chmod(mode)
+        temporary.chmod(mode & ~_umask())
         temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
@@ -181,7 +206,7 @@ def replace_folder(path: Path, files: dict[str, tuple[str, int]]) -> None:
     fresh: Path | None = None
     try:
         fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        fresh.chmod(0o755)
+        fresh.chmod(0o755 & ~_umask())
         for name, (text, mode) in files.items():
             atomic_write_text(fresh / name, text, mode=mode)
         _swap(fresh, path)
@@ -193,6 +218,16 @@ def replace_folder(path: Path, files: dict[str, tuple[str, int]]) -> None:
     finally:
         if fresh is not None:
             shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _umask() -> int:
+    """The user's mask for new files. Read where the kernel shows it: to ask is to change it."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0o022
+    told = next((line for line in status.splitlines() if line.startswith("Umask:")), "Umask: 022")
+    return int(told.split()[1], 8)
 
 
 def _swap(fresh: Path, path: Path) -> None:

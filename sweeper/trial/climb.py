@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from sweeper.config.deadlines import tokenize_s
 from sweeper.engine.protocol import RunningServer
 from sweeper.estimate import speed
 from sweeper.load.address import ServerAddress
@@ -25,6 +26,7 @@ from sweeper.metrics.summary import summarise
 from sweeper.trial.batch import run_batch
 from sweeper.trial.kept import Kept
 from sweeper.trial.outcome import Point
+from sweeper.trial.patience import patiently
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import LevelDone
 from sweeper.trial.seen_in_effect import most_running
@@ -95,7 +97,12 @@ def described(plan: TrialPlan, workload: Workload) -> dict[str, object]:
 
 def _workload(plan: TrialPlan, server: RunningServer) -> Workload:
     if server.measure is None:
-        bank = tokenize_bank(server.base_url, server.served_name, server.api_key)
+        bank = patiently(
+            lambda: tokenize_bank(server.base_url, server.served_name, server.api_key),
+            server,
+            what="tokenizing the prompts",
+            timeout_s=tokenize_s(plan.start_timeout_s),
+        )
     elif server.tokenize is not None:
         bank = server.tokenize(sentences())
     else:
@@ -105,7 +112,8 @@ def _workload(plan: TrialPlan, server: RunningServer) -> Workload:
 
 def _drive(plan: TrialPlan, server: RunningServer, workload: Workload) -> Drive:
     """How a level of this server is driven: over HTTP, or by the engine itself."""
-    decoding, options = Decoding.of(plan.workload), DriveOptions.of(plan.load)
+    decoding = Decoding.of(plan.workload)
+    options = DriveOptions.of(plan.load, plan.hang_after_s)
     if server.measure is None:
         address = ServerAddress.of(server)
 

@@ -36,6 +36,7 @@ class Kept:
             self._requests = RequestsFile(self._plan.run_dir / "requests.parquet")
             if self._plan.record_text:
                 path = self._plan.run_dir / "text.jsonl"
+                path.unlink(missing_ok=True)
                 path.touch(mode=0o600)  # prompts may be private
                 self._text = self._stack.enter_context(path.open("w", encoding="utf-8"))
         except OSError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sweeper.load.level import level_name
+from sweeper.redaction import printable_data, redact_data, shown
 from sweeper.verdicts import Verdict
 
 SCHEMA_VERSION = 1
@@ -117,12 +118,28 @@ class TrialOutcome:
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As written down: plain data without secrets."""
+        plain: dict[str, Any] = redact_data(asdict(self))
+        return plain
+
+    def without_secrets(self) -> TrialOutcome:
+        """Itself, its texts without secrets and unable to steer a terminal: what all others see."""
+        return replace(
+            self,
+            cause=shown(self.cause),
+            remedy=shown(self.remedy),
+            evidence=shown(self.evidence),
+            learnt=printable_data(redact_data(self.learnt)),
+            manifest=printable_data(redact_data(self.manifest)),
+        )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TrialOutcome:
-        """Read one line of the journal. Raises KeyError or TypeError if it is not an outcome."""
-        fields = dict(data)
+        """Read one line of the journal. Raises KeyError or TypeError if it is not an outcome.
+
+        A journal may come from anywhere: nothing in its texts steers a terminal.
+        """
+        fields: dict[str, Any] = printable_data(dict(data))
         fields["verdict"] = Verdict(fields["verdict"])
         fields["points"] = [Point(**point) for point in fields.get("points", [])]
         if fields.get("quality") is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweeper.config.deadlines import hang_s
 from sweeper.config.schema import LoadConfig, QualityConfig, WorkloadConfig
 from sweeper.engine.protocol import ParameterValue
 from sweeper.hardware.facts import HardwareFacts
@@ -45,6 +46,8 @@ class TrialPlan:
         revision, trust_remote_code, dtype: passed to the engine.
         model, hardware: for the speed of light; None where they are not known.
         record_text: whether prompts and outputs are written to the trial's folder.
+        hang_timeout_s: how long a server under load may get on with nothing; None scales with the
+            start's deadline.
     """
 
     number: int
@@ -74,6 +77,12 @@ class TrialPlan:
     model: ModelFacts | None = None
     hardware: HardwareFacts | None = None
     record_text: bool = False
+    hang_timeout_s: float | None = None
+
+    @property
+    def hang_after_s(self) -> float:
+        """Silence of a server under load that is a hang, in seconds."""
+        return hang_s(self.hang_timeout_s, self.start_timeout_s)
 
     @property
     def served_name(self) -> str:

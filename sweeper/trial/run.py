@@ -7,9 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sweeper.engine.diagnosis import NO_CAUSE
+from sweeper.config.deadlines import quality_s
+from sweeper.engine.diagnosis import NO_CAUSE, settle
+from sweeper.engine.failed_start import with_surroundings
+from sweeper.engine.log_file import read_log
+from sweeper.engine.log_lines import lines, tail
 from sweeper.engine.protocol import Engine, LaunchFailure, LaunchRequest, RunningServer
-from sweeper.engine.served import read_log
 from sweeper.errors import EngineError
 from sweeper.load.address import ServerAddress
 from sweeper.quality import agreement
@@ -17,12 +20,13 @@ from sweeper.quality.agreement import BrokenOutputError, QualityUnavailableError
 from sweeper.quality.floor import below_floor
 from sweeper.quality.reference import Reference
 from sweeper.quality.suite import load_suite
-from sweeper.trial import vital
+from sweeper.trial import failures, vital
 from sweeper.trial.climb import climb
 from sweeper.trial.manifest import plan_manifest, server_manifest
 from sweeper.trial.outcome import QualityScore, TrialOutcome
+from sweeper.trial.patience import HungError, patiently
 from sweeper.trial.plan import TrialPlan
-from sweeper.trial.progress import Listener
+from sweeper.trial.progress import Listener, Note
 from sweeper.trial.seen_in_effect import ignored_batch_limit
 from sweeper.trial.state import TrialState
 from sweeper.verdicts import Diagnosis, Phase, Verdict
@@ -53,10 +57,12 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
         listener: told of phases and levels as they pass.
 
     Returns:
-        The outcome, whatever it is. Measured points are kept even if a later phase fails.
+        The outcome, whatever it is, a fault of our own included. Measured points are kept even if
+        a later phase fails.
 
     Raises:
-        KeyboardInterrupt: after the server has been stopped; the trial has no outcome then.
+        KeyboardInterrupt, SystemExit: after the server has been stopped; the trial has no outcome
+            then.
     """
     state = TrialState(plan, listener, manifest=dict(plan_manifest(plan)))
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -81,30 +87,44 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
         started_at=started_at,
         attempt=plan.attempt,
     )
-    return TrialResult(outcome, state.reference)
+    return TrialResult(outcome.without_secrets(), state.reference, state.halt)
 
 
 def _run(state: TrialState, engine: Engine) -> Diagnosis:
+    """Start, measure, stop. What the stop comes to never changes what was measured."""
     with ExitStack() as stack:
         try:
             with state.during(Phase.START):
-                server = stack.enter_context(engine.serve(_launch_request(state.plan)))
+                server = stack.enter_context(engine.serve(_launch_request(state)))
         except LaunchFailure as failure:
+            state.halt = failure.halt
             return failure.diagnosis
-        state.timings_s["ready"] = round(server.ready_after_s, 3)
-        state.manifest.update(server_manifest(server))
-        state.learnt.update(server.learnt)
-        diagnosis = _measure(state, engine, server)
+        except Exception as problem:
+            return failures.at_start(problem, state)
+        try:
+            diagnosis = _measured(state, engine, server)
+        except Exception as problem:
+            diagnosis = failures.unexpected(problem, state)
         try:
             with state.during(Phase.STOP):
                 stack.close()
-        except EngineError as problem:
-            # What was measured stays; what did not end makes the machine unfit for the next launch.
-            return Diagnosis(Verdict.INFRA, Phase.STOP, problem.message, problem.remedy)
+        except Exception as problem:
+            state.halt = failures.at_stop(problem, state)
     return diagnosis
 
 
-def _launch_request(plan: TrialPlan) -> LaunchRequest:
+def _measured(state: TrialState, engine: Engine, server: RunningServer) -> Diagnosis:
+    state.timings_s["ready"] = round(server.ready_after_s, 3)
+    state.manifest.update(server_manifest(server))
+    state.learnt.update(server.learnt)
+    found = _measure(state, engine, server)
+    if found.verdict is Verdict.OK or found.evidence:
+        return found
+    return replace(found, evidence=tail(lines(read_log(server.log_path))))
+
+
+def _launch_request(state: TrialState) -> LaunchRequest:
+    plan = state.plan
     return LaunchRequest(
         model_path=plan.checkpoint,
         parameters=plan.engine_parameters,
@@ -116,6 +136,8 @@ def _launch_request(plan: TrialPlan) -> LaunchRequest:
         revision=plan.revision,
         trust_remote_code=plan.trust_remote_code,
         dtype=plan.dtype,
+        study="" if plan.record_path is None else plan.record_path.parent.name,
+        tell=lambda text: state.listener(Note(f"trial {plan.number}: {text}")),
     )
 
 
@@ -127,6 +149,9 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
         if failed is not None:
             return failed
         _judge_quality(state, server)
+    except HungError as problem:
+        vital.let_die(server)
+        return _crashed(state, engine, server, seen=problem.message)
     except (QualityUnavailableError, EngineError) as problem:
         if not vital.answers(server):
             return _crashed(state, engine, server)
@@ -145,6 +170,10 @@ def _failed_under_load(
     state: TrialState, engine: Engine, server: RunningServer
 ) -> Diagnosis | None:
     """What the load showed to be wrong; judging the output too would then be wasted time."""
+    if (hung := state.hung) is not None:
+        # It is not asked again: that some request could be answered does not help those it left.
+        vital.let_die(server)
+        return _crashed(state, engine, server, seen=hung)
     if state.ended_early and not vital.answers(server):
         return _crashed(state, engine, server)
     ignored = ignored_batch_limit(state.plan, state.most_running)
@@ -162,20 +191,21 @@ def _judge_quality(state: TrialState, server: RunningServer) -> None:
         known = plan.known_quality
         state.quality = QualityScore(**{**vars(known), "reused": True})
         return
-    address = ServerAddress.of(server)
+    if plan.reference is None and not plan.may_write_reference:
+        return
     with state.during(Phase.QUALITY):
-        if plan.reference is not None:
-            score = agreement.score(address, plan.reference, plan.quality.request_timeout_s)
-        elif plan.may_write_reference:
-            state.reference = agreement.write_reference(
-                address,
-                load_suite(plan.quality.max_prompts),
-                plan.quality.reference_tokens,
-                plan.quality.request_timeout_s,
-            )
-            score = agreement.own_agreement(state.reference)
-        else:
-            return
+        judged = patiently(
+            lambda: _judge(plan, ServerAddress.of(server)),
+            server,
+            what="judging the output",
+            timeout_s=quality_s(plan.quality.timeout_s, plan.start_timeout_s),
+            hang_timeout_s=plan.hang_after_s,
+        )
+    if isinstance(judged, Reference):
+        state.reference = judged
+        score = agreement.own_agreement(judged)
+    else:
+        score = judged
     state.quality = QualityScore(
         agreement=score.agreement,
         agreement_se=score.agreement_se,
@@ -184,6 +214,15 @@ def _judge_quality(state: TrialState, server: RunningServer) -> None:
         tokens=score.tokens,
         key=plan.quality_key,
     )
+
+
+def _judge(plan: TrialPlan, address: ServerAddress) -> Reference | agreement.Agreement:
+    """The score against the reference; or, where there is none yet, the reference itself."""
+    timeout_s = plan.quality.request_timeout_s
+    if plan.reference is not None:
+        return agreement.score(address, plan.reference, timeout_s)
+    suite = load_suite(plan.quality.max_prompts)
+    return agreement.write_reference(address, suite, plan.quality.reference_tokens, timeout_s)
 
 
 def _nothing_valid(state: TrialState) -> Diagnosis:
@@ -216,11 +255,24 @@ def _verdict(state: TrialState) -> Diagnosis:
     return Diagnosis(Verdict.OK, Phase.STOP, "", "")
 
 
-def _crashed(state: TrialState, engine: Engine, server: RunningServer) -> Diagnosis:
-    """The server died or hung while it was driven: explain it from its log."""
+def _crashed(
+    state: TrialState, engine: Engine, server: RunningServer, seen: str | None = None
+) -> Diagnosis:
+    """The server died or hung while it was driven: explain it from its log.
+
+    What the machine is to blame for stays so (a full disk, a server that is not ours and has gone);
+    everything else is a crash of the deployment.
+
+    Args:
+        seen: how the hang showed, if it was one.
+    """
     exit_code = server.exit_code()
     found = engine.diagnose(read_log(server.log_path), state.phase, exit_code)
-    found = replace(found, verdict=Verdict.CRASH_UNDER_LOAD, phase=state.phase)
+    found = settle(found, state.phase)
     if exit_code is None and found.cause == NO_CAUSE:
-        return replace(found, cause="the server runs and answers no more completion")
-    return found
+        found = replace(found, cause=seen or "the server runs and answers no more completion")
+    elif seen is not None:
+        found = replace(found, cause=f"{seen}; {found.cause}")
+    if seen is not None:
+        found = replace(found, learnt={"rule": "hung_under_load", **found.learnt})
+    return with_surroundings(found, server.log_path)

@@ -12,7 +12,7 @@ from sweeper.quality.reference import Reference
 from sweeper.trial.outcome import Point, QualityScore
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener, PhaseChanged
-from sweeper.verdicts import Phase
+from sweeper.verdicts import Diagnosis, Phase
 
 
 @dataclass
@@ -29,6 +29,7 @@ class TrialState:
         timings_s: seconds by phase.
         manifest: the conditions.
         learnt: figures of the launch.
+        halt: why nothing may be launched after this trial, None in all ordinary cases.
     """
 
     plan: TrialPlan
@@ -42,6 +43,13 @@ class TrialState:
     timings_s: dict[str, float] = field(default_factory=dict)
     manifest: dict[str, object] = field(default_factory=dict)
     learnt: dict[str, object] = field(default_factory=dict)
+    halt: Diagnosis | None = None
+
+    @property
+    def hung(self) -> str | None:
+        """How the last level showed that the server hangs, None if it did not."""
+        run = self.last_run
+        return run.ended_early if run is not None and run.hung else None
 
     @property
     def ended_early(self) -> bool:

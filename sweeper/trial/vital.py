@@ -7,6 +7,9 @@ import time
 
 from sweeper.engine.local_http import call_url
 from sweeper.engine.protocol import BatchJob, RunningServer
+from sweeper.engine.readiness import has_choice
+from sweeper.errors import EngineError
+from sweeper.trial.patience import patiently
 
 # Long enough for a queue of timed-out requests to be dropped, short against a launch.
 ANSWER_TIMEOUT_S = 60.0
@@ -22,12 +25,28 @@ def answers(server: RunningServer) -> bool:
         True if it answered. If not, a server about to end has been given time to do so, for its
         exit code and the end of its log.
     """
-    if server.is_alive() and _completes(server, ANSWER_TIMEOUT_S):
-        return True
+    if server.is_alive():
+        # The deadline of a socket counts from its last byte; this one counts from the question.
+        try:
+            answered = patiently(
+                lambda: _completes(server, ANSWER_TIMEOUT_S),
+                server,
+                what="one more completion",
+                timeout_s=ANSWER_TIMEOUT_S + 1.0,
+            )
+        except EngineError:
+            answered = False
+        if answered:
+            return True
+    let_die(server)
+    return False
+
+
+def let_die(server: RunningServer) -> None:
+    """Give a server that is about to end the time to do so, for its exit code and its log."""
     deadline = time.monotonic() + DYING_S
     while server.pid and server.is_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
-    return False
 
 
 def _completes(server: RunningServer, timeout_s: float) -> bool:
@@ -44,4 +63,4 @@ def _completes(server: RunningServer, timeout_s: float) -> bool:
         )
     except (OSError, http.client.HTTPException):
         return False
-    return reply.status == http.HTTPStatus.OK
+    return reply.status == http.HTTPStatus.OK and has_choice(reply)

@@ -12,6 +12,7 @@ VERBS: dict[str, str] = {
     "sweep": "run (or continue) a study; the default",
     "resume": "continue a study with the configuration it was started with",
     "status": "what a study has done so far",
+    "bounds": "what failed launches taught a study; drop or restore it",
     "pareto": "the Pareto front and the recommendation, under an SLO if one is given",
     "export": "write deployment files for the recommendation, or for one trial",
     "compare": "two trials, studies or foreign results: conditions, results, is it fair",

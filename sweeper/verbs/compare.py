@@ -25,6 +25,7 @@ from pathlib import Path
 from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.metrics.external.read import read_foreign
 from sweeper.pareto.points import latest_attempts
+from sweeper.redaction import shown
 from sweeper.report.comparison.compare import compare, to_dict
 from sweeper.report.comparison.side import Side, side_of_file, side_of_trial
 from sweeper.report.comparison.text import render_comparison
@@ -57,7 +58,7 @@ def run(arguments: list[str]) -> int:
     if form == "json":
         print(json.dumps(to_dict(found), indent=2, allow_nan=False, ensure_ascii=False))
     else:
-        print(render_comparison(found))
+        print(shown(render_comparison(found)))
     return 0
 
 

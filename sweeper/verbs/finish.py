@@ -13,7 +13,13 @@ from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import recommend
 from sweeper.report.html import write_report
 from sweeper.report.summary import study_summary
-from sweeper.report.text import front_csv, front_frame, render_front, render_misses
+from sweeper.report.text import (
+    front_csv,
+    front_frame,
+    only_default_worked,
+    render_front,
+    render_misses,
+)
 from sweeper.search.setup import StudySetup
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
@@ -50,21 +56,35 @@ def finish(
     deployable = is_deployable(setup.cfg.engine.name)
     if recommendation is not None and recommendation.keeps_slo and deployable:
         write_recommended(setup, paths, outcomes, recommendation)
-    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended)
+    slo = setup.cfg.select.slo
+    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended, slo)
     artifacts = [paths.report_html, paths.pareto_csv, paths.study_yaml]
     tracker.finish(study_summary(frame, recommendation, ended, artifacts))
     listener(Note(f"study {paths.name}: {ended}"))
     if recommendation is None:
         raise NoFeasibleTrialError(
-            f"study {paths.name} has no feasible trial\n{render_misses(outcomes)}",
+            f"study {paths.name} has no feasible trial\n{render_misses(outcomes, slo)}",
             f"see the causes above; the logs are {paths.trials_dir}/NUMBER/server.log",
         )
     print(render_front(frame, recommendation, "table"))
+    _say_what_failed(outcomes, setup, recommendation)
     print(f"\nreport      {paths.report_html}")
     if recommendation.keeps_slo:
         none = f"(no export target for engine={setup.cfg.engine.name})"
         print(f"deployment  {paths.recommended_dir if deployable else none}")
     return 0 if recommendation.keeps_slo else 1
+
+
+def _say_what_failed(
+    outcomes: Sequence[TrialOutcome], setup: StudySetup, recommendation: Recommendation
+) -> None:
+    """Where nothing but the defaults worked, or nothing keeps the promise, its causes are due."""
+    alone = only_default_worked(outcomes)
+    failed = render_misses(outcomes, None if recommendation.keeps_slo else setup.cfg.select.slo)
+    if alone:
+        print(f"\n{alone}")
+    if failed and (alone or not recommendation.keeps_slo):
+        print(f"\n{failed}")
 
 
 def _recommend(frame: pd.DataFrame, setup: StudySetup) -> Recommendation | None:

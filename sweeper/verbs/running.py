@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import errno
+import shlex
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from sweeper.config.identity import differences, study_identity
+from sweeper.config.identity import differences, identity_hash, study_identity
 from sweeper.config.names import study_name
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, study_text
 from sweeper.engine import orphans
+from sweeper.engine.flag_check import FlagCheck
 from sweeper.engine.protocol import SERVED_MODEL, EngineFacts
 from sweeper.errors import IdentityError, StudyError, SweeperError
 from sweeper.hardware.facts import HardwareFacts
@@ -28,17 +28,27 @@ from sweeper.models.resolve import ResolvedModel, described, resolve
 from sweeper.report.live import LiveView
 from sweeper.search.loop import StudyRun
 from sweeper.search.setup import StudySetup
+from sweeper.tracking import ending
+from sweeper.tracking.ending import Ending
 from sweeper.tracking.journal import Journal
 from sweeper.tracking.lock import StudyLock
-from sweeper.tracking.mlflow_log import MlflowTracker
+from sweeper.tracking.mlflow_log import MlflowTracker, StudySummary
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
-from sweeper.trial.progress import Listener, Note
+from sweeper.tracking.rescue import Rescue
+from sweeper.trial.progress import Event, Listener, Note
 from sweeper.verbs.early import Early, check_early
 from sweeper.verbs.finish import finish
+from sweeper.verbs.flags_checked import check_flags, renames
+from sweeper.verbs.interrupts import Interrupts, Voice, say
+from sweeper.verbs.limits import raise_file_limit
 
 
-def run_study(cfg: SweeperConfig) -> int:
+def run_study(cfg: SweeperConfig, early: Early | None = None) -> int:
     """Run or continue the study a configuration describes.
+
+    Args:
+        cfg: the configuration.
+        early: what was looked at already; None looks.
 
     Returns:
         0 with a recommendation, 1 if nothing feasible was found.
@@ -49,24 +59,65 @@ def run_study(cfg: SweeperConfig) -> int:
         KeyboardInterrupt: interrupted; likewise.
     """
     paths = StudyPaths(Path(cfg.studies_dir).absolute(), study_name(cfg))
-    with _terminating_as_interrupt(), LiveView(paths.name) as listener:
-        setup = prepare(cfg, listener)
-        paths.create()
-        with StudyLock(paths.lock):
-            return _run_locked(setup, paths, listener)
+    raise_file_limit()
+    try:
+        with Interrupts() as interrupts, LiveView(paths.name) as view:
+            voice = Voice(view, interrupts)
+            setup = prepare(cfg, voice, early)
+            paths.create()
+            with StudyLock(paths.lock):
+                return _run_locked(setup, paths, voice, interrupts)
+    except KeyboardInterrupt:
+        if paths.study_yaml.exists():
+            say(f"everything measured is kept; to go on: {_resume_command(cfg, paths)}")
+        raise
 
 
-def prepare(cfg: SweeperConfig, listener: Listener) -> StudySetup:
+def _resume_command(cfg: SweeperConfig, paths: StudyPaths) -> str:
+    folder = "" if cfg.studies_dir == "studies" else f" studies_dir={shlex.quote(cfg.studies_dir)}"
+    return f"python -m sweeper resume study={paths.name}{folder}"
+
+
+def prepare(cfg: SweeperConfig, listener: Listener, early: Early | None = None) -> StudySetup:
     """Resolve everything a study runs with; nothing is launched.
 
     The order is by cost: what can be refused at once is refused before a model is fetched.
     """
-    early = check_early(cfg)
+    early = early or check_early(cfg)
     engine_facts = early.engine.facts()
+    checked = _flags(cfg, early, listener)
     model = _model(cfg, early, engine_facts, listener)
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
     machine = _machine(cfg, early, listener)
-    return StudySetup(cfg, early.space, model, draft, machine, early.engine, engine_facts)
+    return StudySetup(
+        cfg,
+        early.space,
+        model,
+        draft,
+        machine,
+        early.engine,
+        engine_facts,
+        refused=checked.refusals,
+        renamed=_renamed(checked, model, listener),
+    )
+
+
+def _flags(cfg: SweeperConfig, early: Early, listener: Listener) -> FlagCheck:
+    """Flags and values that the installed engine does not take; see `flags_checked`."""
+    checked = check_flags(cfg, early.space, early.engine, lambda text: listener(Note(text)))
+    for note in checked.notes:
+        listener(Note(note))
+    return checked
+
+
+def _renamed(
+    checked: FlagCheck, model: ResolvedModel, listener: Listener
+) -> dict[str, dict[str, str]]:
+    renamed = renames(checked.renames, model.facts)
+    for flag, words in renamed.items():
+        for asked, given in words.items():
+            listener(Note(f"{flag}={asked} is called {given} by this version of the engine"))
+    return renamed
 
 
 def _machine(cfg: SweeperConfig, early: Early, listener: Listener) -> HardwareFacts:
@@ -96,32 +147,86 @@ def _model(
     )
 
 
-def _run_locked(setup: StudySetup, paths: StudyPaths, listener: Listener) -> int:
+def _run_locked(
+    setup: StudySetup, paths: StudyPaths, voice: Listener, interrupts: Interrupts
+) -> int:
     identity = _prove_identity(setup, paths)
     for pid in orphans.reap(paths.launch_record):
-        listener(Note(f"ended process {pid}, left over from an earlier run of this study"))
-    journal = Journal(paths.trials_jsonl)
+        voice(Note(f"ended process {pid}, left over from an earlier run of this study"))
+    rescue = Rescue(paths.root, identity_hash(identity))
+    journal = Journal(paths.trials_jsonl, reserve=paths.reserve, rescue=rescue)
+    for outcome in journal.take_up():
+        voice(Note(f"trial {outcome.number}, which the disk had refused, is in the journal now"))
     tracker = MlflowTracker(
         setup.cfg,
         paths,
         identity,
         paths.name,
-        warn=lambda text: listener(Note(text)),
+        warn=lambda text: voice(Note(text)),
     )
+
+    def listener(event: Event) -> None:
+        tracker.observe(event)
+        interrupts.observe(event)
+        voice(event)
+        interrupts.catch_up()
+
+    ending.clear(paths.ended_json)
     study = StudyRun(setup, paths, journal, tracker, listener)
-    ended = "stopped"
     try:
         ended = study.run()
     except BaseException as problem:
+        _wind_up(study, setup, paths, tracker=tracker, problem=problem, listener=voice)
+        if isinstance(problem, OSError):
+            raise _disk_trouble(problem, paths) from problem
+        raise
+    ending.note(paths.ended_json, Ending(ending.FINISHED, ended))
+    try:
+        return finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=voice)
+    finally:
+        # Also where the report could not be written: the search is over.
+        tracker.finish(StudySummary(tags={"ended": ended}))
+
+
+def _wind_up(
+    study: StudyRun,
+    setup: StudySetup,
+    paths: StudyPaths,
+    *,
+    tracker: MlflowTracker,
+    problem: BaseException,
+    listener: Listener,
+) -> None:
+    """Leave behind what there is after an end that nobody planned."""
+    why = problem.message.splitlines()[0] if isinstance(problem, SweeperError) else ""
+    ended = f"stopped: {why or type(problem).__name__}"
+    ending.note(paths.ended_json, Ending(ending.status_of(ended), ended))
+    try:
         if study.outcomes:
-            ended = f"stopped: {type(problem).__name__}"
-            # What ended the study is what its user must hear, not that nothing can be recommended.
-            with suppress(SweeperError):
+            # What ended the study is what its user must hear, not that nothing can be recommended,
+            # nor that the full disk has no room for a report either.
+            with suppress(SweeperError, OSError):
                 finish(
                     setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener
                 )
-        raise
-    return finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=listener)
+    finally:
+        tracker.finish(StudySummary(tags={"ended": ended}, interrupted=True))
+
+
+def _disk_trouble(problem: OSError, paths: StudyPaths) -> StudyError:
+    """What the disk refused besides the journal, which has its own words for it."""
+    if problem.errno in {errno.EMFILE, errno.ENFILE}:
+        return StudyError(
+            "too many open files",
+            "raise the limit (ulimit -n 65536) or lower load.concurrency, then run the same "
+            "command again: it goes on from there",
+        )
+    where = problem.filename or paths.root
+    return StudyError(
+        f"{where}: {problem.strerror or problem}; everything measured is kept",
+        "free space on the disk or make the folder writable, then run the same command again: it "
+        "goes on from there",
+    )
 
 
 def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
@@ -162,24 +267,3 @@ def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
             )
     atomic_write_text(paths.study_yaml, study_text(replace(cfg, study=paths.name), identity))
     return identity
-
-
-@contextmanager
-def _terminating_as_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a study like Ctrl-C: server stopped, everything measured kept."""
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    # What the caller had ignored stays ignored: `nohup` asks to outlive the terminal.
-    watched = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    ]
-    previous = [signal.signal(number, interrupt) for number in watched]
-    try:
-        yield
-    finally:
-        for number, handler in zip(watched, previous, strict=True):
-            signal.signal(number, handler)

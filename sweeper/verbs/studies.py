@@ -69,7 +69,7 @@ def open_study(arguments: list[str]) -> OpenedStudy:
     """
     name, rest = take(arguments, "study")
     studies_dir, rest = take(rest, "studies_dir", "studies")
-    folder = Path(str(studies_dir)).absolute()
+    folder = Path(_unquoted(str(studies_dir))).absolute()
     if not name:
         raise ConfigError("which study? study=NAME is missing", _known(folder, ""))
     fault = study_name_fault(name)
@@ -79,8 +79,16 @@ def open_study(arguments: list[str]) -> OpenedStudy:
     if not paths.study_yaml.exists():
         raise ConfigError(f"there is no study `{name}` in {folder}", _known(folder, name))
     stored = read_study(paths.study_yaml)
-    cfg = restore(stored, [f"studies_dir={folder}", *rest])
+    cfg = restore(stored, rest)
+    # Set here, not as an override: a folder may be called what no override can say.
+    cfg.studies_dir = str(folder)
     return OpenedStudy(cfg, paths, stored.identity, Journal(paths.trials_jsonl).read())
+
+
+def _unquoted(text: str) -> str:
+    """Without the quotes in which an override wraps a value with spaces."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
 
 
 def _known(folder: Path, name: str) -> str:

@@ -22,8 +22,10 @@ from __future__ import annotations
 import sys
 
 from sweeper.config.compose import compose
+from sweeper.config.secrets import hide
 from sweeper.hardware.detect import detect
 from sweeper.verbs.early import check_early
+from sweeper.verbs.flags_checked import check_flags
 
 
 def run(arguments: list[str]) -> int:
@@ -31,11 +33,12 @@ def run(arguments: list[str]) -> int:
     if "--cfg" in arguments:
         return _show([argument for argument in arguments if argument != "--cfg"])
     cfg = compose(arguments, device_kind=detect().kind)
-    check_early(cfg)
+    early = check_early(cfg)
+    check_flags(cfg, early.space, early.engine, progress=None)
     # Only now: bad input is to be answered before everything a study needs has been imported.
     from sweeper.verbs.running import run_study
 
-    return run_study(cfg)
+    return run_study(cfg, early)
 
 
 def _show(overrides: list[str]) -> int:
@@ -45,5 +48,5 @@ def _show(overrides: list[str]) -> int:
     import yaml
 
     cfg = compose(overrides, device_kind=detect().kind)
-    yaml.safe_dump(asdict(cfg), sys.stdout, sort_keys=False, allow_unicode=True)
+    yaml.safe_dump(hide(asdict(cfg)), sys.stdout, sort_keys=False, allow_unicode=True)
     return 0

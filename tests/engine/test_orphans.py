@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sweeper.engine import orphans, procfs
+from sweeper.engine.family import Family
 from tests.engine.conftest import Bench, living_with, wait_for
 
 TUNER = """
@@ -24,7 +25,7 @@ from sweeper.engine.protocol import LaunchRequest
 from sweeper.engine.registry import create
 folder, token = Path(sys.argv[1]), sys.argv[2]
 engine = create(
-    EngineConfig(name="mock", options={"faults": {"stubborn_child": True, "ignore_sigterm": True}}),
+    EngineConfig(name="mock", options={"faults": {"child": "session", "hang_at": "stop"}}),
     cache_dir=folder,
 )
 request = LaunchRequest(
@@ -134,7 +135,7 @@ def test_worker_that_hid_its_environment_is_found_by_its_session(bench: Bench) -
         "from sweeper.engine.process import ProcessGroup, inherited_environment\n"
         "folder = Path(sys.argv[1])\n"
         f"group = ProcessGroup([sys.executable, '-c', {leader!r}], env=inherited_environment(),\n"
-        "    log_path=folder / 'log', token=sys.argv[2], record_path=folder / 'launch.json')\n"
+        "    log_path=folder / 'log', token=sys.argv[2], record_paths=[folder / 'launch.json'])\n"
         "group.start()\n"
         "while not (folder / 'log').read_text().strip(): time.sleep(0.02)\n"
         "time.sleep(0.3)\n"
@@ -155,3 +156,43 @@ def test_worker_that_hid_its_environment_is_found_by_its_session(bench: Bench) -
     assert orphans.reap(bench.folder / "launch.json") == [child]
     process_now = procfs.read(child)
     assert process_now is None or process_now.is_zombie
+
+
+def test_the_note_tells_whether_its_tuner_lives(tmp_path: Path) -> None:
+    record = orphans.LaunchRecord(tmp_path / "launch.json")
+    assert not record.tuner_lives(), "there is no note"
+    record.write(Family("token-of-mine"))
+    assert not record.tuner_lives(), "it is this process"
+    note = json.loads(record.path.read_text())
+    parent = procfs.read(os.getppid())
+    assert parent is not None
+    for tuner, boot, lives in (
+        (list(parent.identity), procfs.boot_id(), True),
+        ([parent.identity.pid, parent.identity.start_ticks - 1], procfs.boot_id(), False),
+        (list(parent.identity), "another", False),
+        (None, procfs.boot_id(), False),
+    ):
+        record.path.write_text(json.dumps({**note, "tuner": tuner, "boot_id": boot}))
+        assert record.tuner_lives() is lives
+
+
+def test_what_hid_all_else_is_known_by_its_log(tmp_path: Path) -> None:
+    """Its starter is dead, and session, name and environment are its own: it still writes there."""
+    log_path = tmp_path / "server.log"
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
+    script += "'import time; time.sleep(60)'], env={}, start_new_session=True)"
+    with log_path.open("wb") as log:
+        subprocess.run([sys.executable, "-c", script], stdout=log, stderr=log, check=True)
+    assert not Family("nobody").living()
+    record = orphans.LaunchRecord(tmp_path / "launch.json")
+    record.write(Family("nobody", log_path=log_path))
+    (ended,) = orphans.reap(tmp_path / "launch.json")
+    assert not any(p.identity.pid == ended and not p.is_zombie for p in procfs.table().values())
+
+
+def test_what_a_killed_tuner_left_of_a_note_goes_with_it(tmp_path: Path) -> None:
+    record = orphans.LaunchRecord(tmp_path / "launch.json")
+    record.write(Family("nobody"))
+    (tmp_path / ".launch.json.x1y2").write_text('{"tok')
+    assert orphans.reap(tmp_path / "launch.json") == []
+    assert list(tmp_path.iterdir()) == []

@@ -207,7 +207,7 @@ def test_fault_is_only_for_the_deployments_it_names(bench: Bench) -> None:
 
 
 def test_stubborn_processes_are_removed(bench: Bench) -> None:
-    fault = {"stubborn_child": True, "ignore_sigterm": True}
+    fault = {"child": "session", "hang_at": "stop"}
     engine = bench.engine(faults=fault, stop_timeout_s=0.3)
     with engine.serve(bench.request()):
         assert len(wait_for(lambda: len(bench.left()) > 1 and bench.left())) == 2
@@ -215,7 +215,7 @@ def test_stubborn_processes_are_removed(bench: Bench) -> None:
 
 
 def test_child_outliving_its_dead_leader_is_removed(bench: Bench) -> None:
-    fault = {"stubborn_child": True, "die_at": "start"}
+    fault = {"child": "session", "die_at": "start"}
     failure(bench, faults=fault)
     assert not bench.left()
 

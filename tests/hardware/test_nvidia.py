@@ -118,3 +118,43 @@ def test_a_capability_that_is_not_told_stays_open(monkeypatch: pytest.MonkeyPatc
     driver = nvidia.read_driver()
     assert driver is not None
     assert driver.gpus[0].compute_capability is None
+
+
+class HeldNvml(FakeNvml):
+    """The first GPU is held by two processes, one of them by both kinds of work."""
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:  # noqa: N802
+        if handle:
+            raise self.NVMLError("not permitted")
+        return [
+            SimpleNamespace(pid=1, usedGpuMemory=20 * GIB),
+            SimpleNamespace(pid=2**22 + 1, usedGpuMemory=None),
+        ]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, handle: int) -> list[Any]:  # noqa: N802
+        return [] if handle else [SimpleNamespace(pid=1, usedGpuMemory=20 * GIB)]
+
+
+def test_memory_and_its_holders_are_told_by_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = HeldNvml()
+    use(monkeypatch, fake)
+    told = nvidia.read_memory("GPU-aaaa,1")
+    assert told is not None
+    assert [gpu.uuid for gpu in told] == ["GPU-aaaa-1", "GPU-bbbb-2"]
+    assert [(gpu.total_gib, gpu.free_gib) for gpu in told] == [(80.0, 70.0), (81.0, 70.0)]
+    first, second = told[0].holders
+    assert (first.pid, first.gib) == (1, 20.0)
+    assert first.name
+    assert (second.gib, second.name) == (None, "not visible here")
+    assert told[1].holders == ()
+    assert fake.open == 0
+
+
+def test_memory_without_a_driver_or_of_an_unknown_gpu_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(monkeypatch, HeldNvml(init_fails=True))
+    assert nvidia.read_memory(None) is None
+    use(monkeypatch, HeldNvml())
+    assert nvidia.read_memory("GPU-cccc") is None
+    assert nvidia.read_memory("") == ()

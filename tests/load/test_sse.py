@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.load.sse import SseParser
+from sweeper.load.sse import MAX_EVENT_BYTES, EndlessEventError, SseParser
 
 PAYLOAD = st.text(
     st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=20
@@ -54,3 +55,13 @@ def test_events_come_out_as_soon_as_they_are_complete() -> None:
 
 def test_data_lines_of_one_event_are_joined() -> None:
     assert parse([b"data: one\ndata:two\n\n"]) == [b"one\ntwo"]
+
+
+def test_an_event_without_end_is_given_up() -> None:
+    """Otherwise a broken server fills the tuner's memory."""
+    parser = SseParser()
+    piece = b"a" * 65536
+    with pytest.raises(EndlessEventError):
+        for _ in range(MAX_EVENT_BYTES // len(piece) + 1):
+            parser.feed(piece)
+    assert parser.feed(b"data: b\n\n") == [b"b"], "nothing of it is kept"

@@ -114,3 +114,14 @@ def test_the_quick_way_counts_like_the_thorough_one(texts: list[str], finish: bo
 def test_error_lines_are_one_short_line() -> None:
     line = one_line("a\nb " * 500)
     assert "\n" not in line and len(line) == MAX_ERROR_CHARS
+
+
+def test_a_stream_without_end_fails_instead_of_filling_the_memory() -> None:
+    state = StreamState()
+    wanted = True
+    for _ in range(64):
+        wanted = wanted and state.feed(b"a" * 65536, 0.0)
+    assert not wanted
+    outcome, error = state.verdict()
+    assert outcome is RequestOutcome.ERROR
+    assert "no event" in str(error)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sweeper.load import whole
 from sweeper.load.records import RequestOutcome
 from sweeper.load.whole import WholeAnswer
 
@@ -50,3 +51,16 @@ def test_the_length_is_that_of_one_answer(counted: int, told: int) -> None:
 def test_what_is_no_answer_is_told(body: bytes, outcome: RequestOutcome) -> None:
     found, line = read(body).verdict()
     assert found is outcome and line
+
+
+def test_an_answer_without_end_fails_instead_of_filling_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(whole, "MAX_ANSWER_BYTES", 1000)
+    answer = WholeAnswer(8)
+    assert answer.feed(b"a" * 1000, 0.0)
+    assert not answer.feed(b"a", 0.0)
+    answer.close(1.0)
+    outcome, error = answer.verdict()
+    assert outcome is RequestOutcome.ERROR
+    assert "longer than" in str(error)

@@ -125,3 +125,21 @@ def test_speed_of_light_is_marked_as_predicted() -> None:
     row = points_frame(outcomes).iloc[0].to_dict()
     assert "predicted: TPOT ms, at least: 4.25" in hover_text(row_dict(row))
     assert "Speed of light" not in Page(render(study())).words
+
+
+def test_what_did_not_work_stands_by_cause_with_what_to_change() -> None:
+    failures = [
+        outcome(
+            n, deployment={"max_num_seqs": n}, verdict=Verdict.CAPACITY, cause=EVIL,
+            learnt={"rule": "no_room", "needed_gib": 5.0, "available_gib": 4.0},
+        )
+        for n in (1, 2)
+    ]  # fmt: skip
+    words = Page(render([outcome(0), *failures])).words
+    assert "No deployment but the default worked: all 2 others failed." in words
+    table = words.partition("What did not work, by cause")[2].partition("All trials")[0]
+    for part in ("no room", "2", "1 GiB missing (5 needed, 4 there)", "raise gpu_memory", EVIL):
+        assert part in table
+    nothing = Page(render(failures)).words
+    assert nothing.index("What did not work") < nothing.index("Throughput and latency")
+    assert "What did not work" not in Page(render([outcome(0), outcome(1)])).words

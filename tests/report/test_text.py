@@ -9,7 +9,13 @@ import pytest
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
-from sweeper.report.text import render_front, render_misses, render_status
+from sweeper.report.text import (
+    only_default_worked,
+    render_front,
+    render_misses,
+    render_status,
+)
+from sweeper.search.bounds.learn import learn
 from sweeper.verdicts import Verdict
 from tests.factories import open_study, outcome, study
 
@@ -68,12 +74,41 @@ def test_square_brackets_are_text_not_markup() -> None:
     assert "[red]x[/red] [/nope]" in " ".join(text.split())
 
 
-def test_equal_failures_are_told_once() -> None:
+def test_equal_failures_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     failures = [outcome(n, verdict=Verdict.CAPACITY) for n in range(7)]
     text = render_misses([*failures, outcome(7)])
-    assert text.count("No available memory") == 1
-    assert "trial 0, 1, 2, 3, 4 and 2 more: CAPACITY (start)" in text
-    assert "remedy: raise gpu_memory_utilization" in text
+    assert text.count("CAPACITY: No available memory") == 1
+    assert "raise gpu_memory_utilization" in text
+    assert " 7 " in text
+    assert render_misses([outcome(0)]) == ""
+
+
+def test_a_study_in_which_only_the_default_worked_is_told_so() -> None:
+    base = outcome(0)
+    failed = [outcome(n, verdict=Verdict.CAPACITY) for n in (1, 2)]
+    assert "tried" in only_default_worked([base])
+    assert only_default_worked([base, *failed]) == (
+        "No deployment but the default worked: all 2 others failed."
+    )
+    assert "the only other one failed" in only_default_worked([base, failed[0]])
+    assert only_default_worked([base, *failed, outcome(3)]) == ""
+
+
+def test_status_tells_what_was_learnt_and_how_often_it_refused() -> None:
+    taught = outcome(
+        1, deployment={"gpu_memory_utilization": 0.5}, verdict=Verdict.CAPACITY,
+        learnt={"rule": "no_kv_memory"},
+    )  # fmt: skip
+    refused = outcome(
+        2, deployment={"gpu_memory_utilization": 0.4}, verdict=Verdict.CAPACITY, launched=False,
+        learnt={"rule": "learnt_bound", "bound": "no_kv_memory-1"},
+    )  # fmt: skip
+    told = [outcome(0, manifest={}), taught, refused]
+    words = " ".join(render_status(told, "s", 9, learn(told)).split())
+    assert "no_kv_memory-1 holds 1 gpu_memory_utilization ≤ 0.5" in words
+    assert "bounds study=s drop=ID" in words
+    assert "learnt" not in render_status([outcome(0)], "s", 9, learn([outcome(0)]))
 
 
 def test_front_at_request_rates_has_names_and_no_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,3 +121,8 @@ def test_front_at_request_rates_has_names_and_no_blanks(monkeypatch: pytest.Monk
     assert "alternative (lowest latency): trial 1 at 1 requests/s (poisson)" in text
     assert "None" not in text
     assert "nan" not in text
+
+
+def test_text_from_outside_does_not_steer_the_terminal() -> None:
+    failed = outcome(1, verdict=Verdict.INFRA, cause="bad \x1b[2J text", learnt={})
+    assert "\x1b" not in render_status([failed]) + render_misses([failed])

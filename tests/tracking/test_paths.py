@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -23,8 +24,12 @@ def test_every_path_lies_inside_the_study(tmp_path: Path) -> None:
         paths.recommended_dir,
         paths.lock,
         paths.launch_record,
+        paths.dropped_bounds_json,
         paths.reference_json,
         paths.mlflow_record,
+        paths.mirror_lock,
+        paths.ended_json,
+        paths.reserve,
     ]
     assert len(set(inside)) == len(inside)
     assert all(paths.root in path.parents for path in inside)
@@ -108,3 +113,22 @@ def test_replace_folder_keeps_the_old_one_if_it_fails(
         replace_folder(folder, {"a": ("2", 0o644)})
     assert (folder / "a").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["recommended"]
+
+
+WRITERS = {
+    # The journal appends; everything else that is written here is derived, or made by a launch.
+    "sweeper/tracking/journal.py",
+    "sweeper/tracking/paths.py",
+    "sweeper/tracking/mlflow_fill.py",
+}
+
+
+def test_whole_files_are_written_by_the_atomic_writers_alone() -> None:
+    """In the rooms that write into a study's folder: a crash leaves the old file or the new one."""
+    root = Path(__file__).resolve().parents[2]
+    rooms = ("tracking", "search", "report", "export", "verbs", "pareto", "config")
+    for room in rooms:
+        for path in (root / "sweeper" / room).rglob("*.py"):
+            text, name = path.read_text(encoding="utf-8"), str(path.relative_to(root))
+            writes = re.findall(r"\.write_(?:text|bytes)\(|open\(\s*[\"'][wax]", text)
+            assert not writes or name in WRITERS, f"{name} writes past atomic_write_text"

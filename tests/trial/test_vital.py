@@ -21,6 +21,7 @@ from sweeper.trial import vital
 
 class Handler(BaseHTTPRequestHandler):
     status = 200
+    answer = b'{"choices": [{}]}'
     seen: list[tuple[str, str | None, Any]]
 
     def do_POST(self) -> None:
@@ -28,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         type(self).seen.append((self.path, self.headers.get("Authorization"), body))
         self.send_response(type(self).status)
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(type(self).answer)
 
     def log_message(self, *_: Any) -> None: ...
 
@@ -105,6 +106,31 @@ def _make_certificate(path: Path) -> None:
 def test_an_error_is_no_answer() -> None:
     with listening(status=500) as (_, url):
         assert not vital.answers(running(url))
+
+
+def test_an_answer_without_a_completion_is_none() -> None:
+    with listening(answer=b"{}") as (_, url):
+        assert not vital.answers(running(url))
+
+
+def test_an_answer_that_trickles_in_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Trickle(Handler):
+        seen: list[tuple[str, str | None, Any]] = []  # noqa: RUF012 - of one test
+
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.1)
+
+    monkeypatch.setattr(vital, "ANSWER_TIMEOUT_S", 0.5)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Trickle)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    begun = time.monotonic()
+    assert not vital.answers(running(f"http://127.0.0.1:{server.server_address[1]}"))
+    assert time.monotonic() - begun < 5
+    server.shutdown()
 
 
 def test_a_server_that_is_not_ours_is_not_waited_for() -> None:

@@ -195,6 +195,7 @@ def test_the_same_fault_again_and_again_ends_the_study_early(tmp_path: Path, swe
     )  # fmt: skip
     assert done.returncode == 1
     assert "3 trials in a row" in done.stderr
+    assert "resume study=s" in done.stderr
     assert len(journal(tmp_path / "studies" / "s")) == 1 + 3 * 2
 
 

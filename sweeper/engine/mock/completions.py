@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class Ask:
     logprobs: int | None
     prompt_logprobs: int | None
     token_ids: bool
+
+    @property
+    def judged(self) -> bool:
+        """Whether the answer tells more than the text."""
+        return self.token_ids or self.logprobs is not None or self.prompt_logprobs is not None
 
     @classmethod
     def read(cls, body: Any, language: Language) -> Ask:
@@ -83,7 +89,7 @@ class Completions:
         refusal = self._refusal(ask)
         if refusal is not None:
             return bad_request(refusal)
-        struck = await self.faults.at_completion()
+        struck = await self.faults.at_completion(judged=ask.judged, stream=ask.stream)
         if struck is not None:
             return struck
         sequences = [self._sequence(ask, prompt) for prompt in ask.prompts]
@@ -167,9 +173,8 @@ class Completions:
         choice["prompt_logprobs"] = None
         choice["prompt_token_ids"] = sequence.prompt if ask.token_ids else None
         if ask.prompt_logprobs is not None:
-            choice["prompt_logprobs"] = self.language.prompt_logprobs(
-                sequence.prompt, ask.prompt_logprobs
-            )
+            scores = self.language.prompt_logprobs(sequence.prompt, ask.prompt_logprobs)
+            choice["prompt_logprobs"] = _spoilt(scores) if self.faults.nan_scores else scores
         if ask.logprobs is not None:
             choice["logprobs"] = self._logprobs(sequence)
         return choice
@@ -209,6 +214,12 @@ async def _merged(sequences: Ordered[Sequence]) -> AsyncIterator[tuple[int, list
             if tokens is not None:
                 yield number, tokens
                 waiting[asyncio.ensure_future(sequences[number].events.get())] = number
+
+
+def _spoilt(scores: list[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
+    """As a kernel that computes NaN would have it."""
+    nan = {"logprob": math.nan, "rank": math.nan}
+    return [entry and {token: {**told, **nan} for token, told in entry.items()} for entry in scores]
 
 
 def _usage(sequences: Ordered[Sequence]) -> dict[str, int]:

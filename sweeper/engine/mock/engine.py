@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import sweeper
 from sweeper.config.schema import EngineConfig
+from sweeper.engine.device_memory import DeviceMemory, FileMemory
+from sweeper.engine.flag_check import AskedFlag, FlagCheck
 from sweeper.engine.local_http import Endpoint
 from sweeper.engine.mock.options import mock_options
 from sweeper.engine.mock.server import API_KEY_VARIABLE
 from sweeper.engine.ports import LOOPBACK
 from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
 from sweeper.engine.served import Command, ServedEngine
-from sweeper.engine.vllm import effective, flags, log_facts
-from sweeper.engine.vllm.diagnosis import diagnose_vllm
+from sweeper.engine.vllm import checking, effective, flags, log_facts
+from sweeper.engine.vllm.cli import parse_help
 from sweeper.engine.vllm.tolerances import TOLERATED
 from sweeper.verdicts import Diagnosis, Phase
 
@@ -48,7 +50,7 @@ class MockEngine(ServedEngine):
 
     def __init__(self, cfg: EngineConfig, *, cache_dir: Path) -> None:
         super().__init__(cfg, cache_dir=cache_dir)
-        mock_options(cfg.options)
+        self._known_flags = mock_options(cfg.options).known_flags
         self._args = flags.engine_flags(cfg.args)
 
     def facts(self) -> EngineFacts:
@@ -62,8 +64,29 @@ class MockEngine(ServedEngine):
             details={"python": platform.python_version()},
         )
 
+    def devices(self) -> tuple[str, ...]:
+        """None, so that many may run at once, but for those that its options name."""
+        return tuple(mock_options(self.cfg.options).devices)
+
+    def device_memory(self) -> DeviceMemory | None:
+        """A file, if its options name one."""
+        path = mock_options(self.cfg.options).device_memory
+        return FileMemory(Path(path)) if path else None
+
+    def check_flags(
+        self, asked: Sequence[AskedFlag], progress: Callable[[str], None] | None
+    ) -> FlagCheck:
+        """Hold flags against `engine.options.known_flags` as against vLLM's, if there are any."""
+        if not self._known_flags:
+            return FlagCheck()
+        known = parse_help("\n".join(f"  {entry}" for entry in self._known_flags))
+        return checking.check(asked, checking.Installed("the mock", MOCK_VERSION, known))
+
     def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
         """Explain a failed launch from its log. Pure."""
+        # Imported when it is needed: hundreds of patterns that most commands never compile.
+        from sweeper.engine.vllm.diagnosis import diagnose_vllm
+
         return diagnose_vllm(log_text, phase, exit_code)
 
     def start_command(

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sweeper.engine.mock.fault import read_fault
 from sweeper.engine.options import read_options
 from sweeper.errors import ConfigError
-
-FAULT_STAGES = ("", "start", "ready", "load")
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,13 @@ class MockOptions:
         quality_loss: share of reference tokens that lose their first rank, by value of
             `quantization` or `kv_cache_dtype`; replaces the built-in shares.
         acceptance: share of draft tokens accepted, by value of `speculative`.
-        faults: what goes wrong, each as in `Fault`.
+        devices: names of devices that a launch locks, as on a machine that has them.
+        device_memory: a file that stands for the memory of these devices, see
+            `sweeper.engine.device_memory.FileMemory`; empty looks at none.
+        known_flags: flags that it knows, each as in a help text (``--dtype {auto,half}``); then
+            others are refused before the first launch, as vLLM's are. Empty takes all.
+        starts: a file to which every start adds a line with its served name; empty for none.
+        faults: what goes wrong, each as in `sweeper.engine.mock.fault.Fault`.
     """
 
     start_s: float = 0.1
@@ -49,53 +54,11 @@ class MockOptions:
     vocab_size: int = 32000
     quality_loss: dict[str, float] = field(default_factory=dict)
     acceptance: dict[str, float] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
+    device_memory: str = ""
+    known_flags: list[str] = field(default_factory=list)
+    starts: str = ""
     faults: list[Any] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One thing that goes wrong.
-
-    Attributes:
-        die_at: `start` (before it listens), `ready` (at the first completion) or `load`.
-        hang_at: the same stages; the process lives and does not answer.
-        after_requests: with `load`, completions answered after the first one before it strikes.
-        exit_code: of a death; negative kills the process by that signal.
-        log_text: written to the log when it strikes.
-        http_500_after: completions answered before all others get HTTP 500; negative is never.
-        reset_connection_every: every so many completions the connection breaks; 0 is never.
-        no_usage: answers come without token counts.
-        empty_first_chunk: streams begin with an empty chunk at once.
-        slow_factor: factor on all times.
-        stubborn_child: a child in a session of its own ignores TERM and outlives its parent.
-        ignore_sigterm: the server itself ignores TERM.
-        ignores: parameters that are accepted and then not followed, as if left out.
-        when: parameter → values; the fault strikes only if the deployment has one of them
-            (`default` stands for a parameter that is left out).
-    """
-
-    die_at: str = ""
-    hang_at: str = ""
-    after_requests: int = 0
-    exit_code: int = 1
-    log_text: str = ""
-    http_500_after: int = -1
-    reset_connection_every: int = 0
-    no_usage: bool = False
-    empty_first_chunk: bool = False
-    slow_factor: float = 1.0
-    stubborn_child: bool = False
-    ignore_sigterm: bool = False
-    ignores: list[str] = field(default_factory=list)
-    when: dict[str, Any] = field(default_factory=dict)
-
-    def strikes(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether the deployment is one that it is meant for."""
-        for name, values in self.when.items():
-            wanted = values if isinstance(values, list) else [values]
-            if parameters.get(name, "default") not in wanted:
-                return False
-        return True
 
 
 def mock_options(options: Mapping[str, Any]) -> MockOptions:
@@ -113,14 +76,4 @@ def mock_options(options: Mapping[str, Any]) -> MockOptions:
                     f"engine.options.{name}.{value} is {share!r}, which is no number",
                     "give a share between 0 and 1",
                 )
-    return read
-
-
-def read_fault(fault: Mapping[str, Any], where: str = "fault") -> Fault:
-    """One fault from its mapping. Raises ConfigError for what it does not know."""
-    read = read_options(Fault, fault, where=where)
-    for name in ("die_at", "hang_at"):
-        stage = getattr(read, name)
-        if stage not in FAULT_STAGES:
-            raise ConfigError(f"{where}.{name}={stage!r} is no stage", "use start, ready or load")
     return read

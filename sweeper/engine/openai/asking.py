@@ -243,7 +243,7 @@ def _message(address: Address, reply: Reply) -> str:
     text: Any = reply.text
     try:
         data = json.loads(reply.text)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     if isinstance(data, dict):
         error = data.get("error", data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from typing import Any
 from sweeper.config.engine_checks import NEEDS_ADDRESS
 from sweeper.config.schema import EngineConfig
 from sweeper.config.server_address import EXAMPLE, plain_address
+from sweeper.engine.flag_check import AskedFlag, FlagCheck
 from sweeper.engine.openai import asking
 from sweeper.engine.openai.asking import Address, Served
 from sweeper.engine.options import read_options
@@ -32,6 +33,7 @@ from sweeper.engine.protocol import (
 )
 from sweeper.engine.vllm import effective
 from sweeper.errors import ConfigError, EngineError
+from sweeper.redaction import remember
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 FACTS_TIMEOUT_S = 30.0
@@ -90,6 +92,12 @@ class OpenAiEngine:
             device="remote",
             details=details,
         )
+
+    def check_flags(
+        self, asked: Sequence[AskedFlag], progress: Callable[[str], None] | None
+    ) -> FlagCheck:
+        """Nothing is launched, so nothing is sent: flags are refused with the configuration."""
+        return FlagCheck()
 
     @contextmanager
     def serve(self, request: LaunchRequest) -> Iterator[RunningServer]:
@@ -157,4 +165,5 @@ def _key(variable: str) -> str:
             f"the environment variable {variable} holds something that cannot be sent as a key",
             "a key has letters, digits and signs, and no spaces or line ends: set it again",
         )
+    remember(key)
     return key

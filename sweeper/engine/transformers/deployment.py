@@ -92,10 +92,15 @@ def read_deployment(flags: Mapping[str, Any]) -> Deployment:
             hint = f"did you mean {near[0]}?" if near else f"it has: {', '.join(names)}"
             raise RefusedError(f"the transformers engine has no flag {name}; {hint}")
     deployment = Deployment(**flags)
-    _check_words(deployment)
-    _check_numbers(deployment)
+    check_values(deployment)
     _check_combination(deployment, flags)
     return deployment
+
+
+def check_values(deployment: Deployment) -> None:
+    """Each value alone. Raises RefusedError for one that its flag never takes."""
+    _check_words(deployment)
+    _check_numbers(deployment)
 
 
 def _check_words(deployment: Deployment) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sweeper.engine.diagnosis import SURROUNDINGS, Rule, diagnose, rule
+from sweeper.engine.checkpoint_rules import CHECKPOINT
+from sweeper.engine.diagnosis import diagnose
+from sweeper.engine.rules import Rule, rule
+from sweeper.engine.surroundings import SURROUNDINGS
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 CAPACITY = Verdict.CAPACITY
@@ -51,7 +54,7 @@ RULES: tuple[Rule, ...] = (
         "port_taken",
         r"(?i)address already in use",
         INFRA,
-        "another program took the port; the launch is tried again on another one",
+        "another program has the port: end it or use another port (a study does that by itself)",
     ),
     rule(
         "engine_missing",
@@ -59,6 +62,7 @@ RULES: tuple[Rule, ...] = (
         r"No module named '(?P<module>torch|transformers|sweeper)(?:\.[\w.]+)?'",
         INFRA,
         "install it in the engine's interpreter, see engine.python",
+        every_launch=True,
         module=str,
     ),
     rule(
@@ -91,12 +95,13 @@ RULES: tuple[Rule, ...] = (
         "complete the model folder, or draw weights with engine.options.random_weights=true",
     ),
     *SURROUNDINGS,
+    *CHECKPOINT,
     rule(
         "device_unfit",
-        r"no kernel image is available for execution on the device"
-        r"|CUDA driver version is insufficient",
+        r"no kernel image is available for execution on the device",
         INFRA,
         "install a build of torch for this GPU and driver",
+        every_launch=True,
     ),
 )
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 import http.client
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import sweeper
 from sweeper.config.schema import EngineConfig
+from sweeper.engine.flag_check import AskedFlag, FlagCheck
 from sweeper.engine.local_http import Endpoint, call
 from sweeper.engine.ports import LOOPBACK
 from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
 from sweeper.engine.served import Command, ServedEngine
-from sweeper.engine.transformers.diagnosis import diagnose_transformers
 from sweeper.engine.transformers.facts import Installation, probe
-from sweeper.engine.transformers.flags import deployment_flags, engine_flags
+from sweeper.engine.transformers.flags import check, deployment_flags, engine_flags
 from sweeper.engine.transformers.options import transformers_options
 from sweeper.engine.transformers.telling import API_KEY_VARIABLE, INFO_PATH, told
 from sweeper.verdicts import Diagnosis, Phase
@@ -59,8 +59,17 @@ class TransformersEngine(ServedEngine):
         """The installed transformers. Raises EngineError if there is none."""
         return self._installation.facts
 
+    def check_flags(
+        self, asked: Sequence[AskedFlag], progress: Callable[[str], None] | None
+    ) -> FlagCheck:
+        """Hold flags against those of this engine's own server. Costs nothing."""
+        return check(asked)
+
     def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
         """Explain a failed launch from its log. Pure."""
+        # Imported when it is needed: hundreds of patterns that most commands never compile.
+        from sweeper.engine.transformers.diagnosis import diagnose_transformers
+
         return diagnose_transformers(log_text, phase, exit_code)
 
     def start_command(

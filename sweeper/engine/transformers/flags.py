@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
+from sweeper.engine.flag_check import (
+    BOOLEAN,
+    VALUE,
+    AskedFlag,
+    Flag,
+    FlagCheck,
+    KnownFlags,
+    Problem,
+    Refusal,
+    dashed,
+    find_problem,
+)
 from sweeper.engine.flag_names import checked_name
+from sweeper.engine.transformers.deployment import Deployment, RefusedError, check_values
 
 FLAG_PREFIX = "flag."
 ENV_PREFIX = "env."
@@ -39,6 +53,39 @@ def deployment_flags(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dic
 def engine_flags(args: Mapping[str, Any]) -> dict[str, Any]:
     """`engine.args` of the configuration as flags. Raises ConfigError for the launch's own."""
     return {_flag_name(name): value for name, value in args.items() if value is not None}
+
+
+def check(asked: Sequence[AskedFlag]) -> FlagCheck:
+    """Flags that this engine's server does not have, and values that they never take."""
+    found = ((one, _problem(one)) for one in asked)
+    return FlagCheck(tuple(Refusal(one, problem) for one, problem in found if problem is not None))
+
+
+def _problem(asked: AskedFlag) -> Problem | None:
+    if asked.name in OWNED:
+        cause = f"--{dashed(asked.name)} is set by every launch itself"
+        return Problem(cause, "leave it out; the model is given by model.path", unknown=True)
+    problem = find_problem(asked.name, asked.value, KNOWN)
+    if problem is not None:
+        return problem
+    try:
+        check_values(Deployment(**{asked.name: asked.value}))
+    except RefusedError as refused:
+        cause, _, remedy = str(refused).partition("; ")
+        return Problem(cause, remedy or "take another value, or leave it out")
+    return None
+
+
+def _known() -> KnownFlags:
+    flags = (
+        Flag(field.name, kind=BOOLEAN if "bool" in str(field.type) else VALUE)
+        for field in fields(Deployment)
+    )
+    return KnownFlags("the transformers engine", tuple(flags), command_line=False)
+
+
+KNOWN = _known()
+"""Flags of this engine's own server, the same for every version of the library."""
 
 
 def _flag_name(name: str) -> str:

@@ -1,40 +1,72 @@
-"""vLLM's error texts about what it refuses: parallelism, lengths, quantization, drafts. Pure."""
+"""vLLM's error texts about what it refuses: parallelism, lengths, attention, compilation. Pure."""
 
 from __future__ import annotations
 
-from sweeper.engine.diagnosis import rule
+import re
+
+from sweeper.engine.rules import Learnt, Rule, groups, rule
 from sweeper.verdicts import Verdict
 
 INFEASIBLE = Verdict.INFEASIBLE_CONFIG
-INFRA = Verdict.INFRA
 
-_NGRAM = "set prompt_lookup_max, and prompt_lookup_min no larger than it"
-_SPEC_SLOTS = "raise max_num_batched_tokens, or lower num_speculative_tokens or max_num_seqs"
-_SHARD = "lower tensor_parallel_size, or choose a checkpoint with another group size"
+MAX_HEADS = 4096
+_DEVICES = "lower tensor_parallel_size · pipeline_parallel_size to the devices of this machine"
+_BACKEND = (
+    "leave the attention backend to vLLM, or change what the reasons name (block_size, "
+    "kv_cache_dtype, dtype)"
+)
 
-PARALLELISM = (
-    rule(
+
+def _learn_heads(match: re.Match[str]) -> Learnt:
+    """The number of heads, and the sizes that divide it."""
+    learnt = groups(num_heads=int, tensor_parallel_size=int)(match)
+    heads = learnt.get("num_heads", 0)
+    if 0 < heads <= MAX_HEADS:
+        learnt["allowed_tensor_parallel_sizes"] = [
+            size for size in range(1, heads + 1) if heads % size == 0
+        ]
+    return learnt
+
+
+PARALLELISM: tuple[Rule, ...] = (
+    Rule(
         "heads_not_divisible",
-        r"Total number of attention heads \((?P<num_heads>\d+)\) must be divisible by tensor "
-        r"parallel size \((?P<tensor_parallel_size>\d+)\)",
+        re.compile(
+            r"Total number of attention heads \((?P<num_heads>\d+)\) must be divisible by tensor "
+            r"parallel size \((?P<tensor_parallel_size>\d+)\)"
+        ),
         INFEASIBLE,
         "choose a tensor_parallel_size that divides the number of attention heads",
-        num_heads=int,
-        tensor_parallel_size=int,
+        "0.32 and 0.33",
+        _learn_heads,
     ),
     rule(
         "pipeline_unsupported",
         r"Pipeline parallelism is not supported for this model",
         INFEASIBLE,
         "leave pipeline_parallel_size at 1 for this model",
+        "0.32 and 0.33",
+    ),
+    rule(
+        "pipeline_partition",
+        r"partitions\)=\d+ does not match (?:pp_size=(?P<pipeline_parallel_size>\d+)"
+        r"|num_hidden_layers=(?P<num_hidden_layers>\d+))|Invalid partition string: ",
+        INFEASIBLE,
+        "let VLLM_PP_LAYER_PARTITION name one count of layers a stage, all layers together",
+        "0.32",
+        pipeline_parallel_size=int,
+        num_hidden_layers=int,
     ),
     rule(
         "external_data_parallel",
-        r"Non-MoE models do not support external data parallel|"
-        r"Offline data parallel mode is not supported",
+        r"Non-MoE models do not support external data parallel"
+        r"|Offline data parallel mode is not supported"
+        r"|Invalid data-parallel launch options: (?P<problem>.{1,200})"
+        r"|data_parallel_external_lb can only be set",
         INFEASIBLE,
         "leave data_parallel_size at 1, or start independent servers behind a balancer",
-        "0.30 and later",
+        "0.32 and 0.33",
+        problem=str,
     ),
     rule(
         "data_parallel_local",
@@ -42,17 +74,46 @@ PARALLELISM = (
         r"data_parallel_size \((?P<data_parallel_size>\d+)\)",
         INFEASIBLE,
         "lower data_parallel_size_local or raise data_parallel_size",
+        "0.32 and 0.33",
         data_parallel_size_local=int,
         data_parallel_size=int,
     ),
     rule(
+        "expert_parallel",
+        r"Number of experts in the model must be greater than 0 when expert parallelism is enabled"
+        r"|enable_expert_parallel must be True to use EPLB|EPLB requires tensor"
+        r"|EPLB currently only supports even distribution of experts"
+        r"|num_redundant_experts is set to \d+ but EPLB is not enabled"
+        r"|Redundant experts are only supported with EPLB",
+        INFEASIBLE,
+        "expert parallelism needs a mixture of experts spread evenly: leave it out for this model",
+        "0.32",
+    ),
+    rule(
+        "context_parallel",
+        r"[`(]--decode-context-parallel-size\b|Decode [Cc]ontext [Pp]arallelism\b"
+        r"|does not support decode context parallelism"
+        r"|tp_size=\d+ must be divisible by dcp_size=(?P<dcp_size>\d+)",
+        INFEASIBLE,
+        "leave decode_context_parallel_size at 1; above it, tensor_parallel_size must exceed the "
+        "model's KV heads and be divisible by it",
+        "0.32",
+        dcp_size=int,
+    ),
+    rule(
         "too_few_devices",
         r"World size \((?P<world_size>\d+)\) is larger than the number of available GPUs "
-        r"\((?P<devices>\d+)\)",
+        r"\((?P<devices>\d+)\)|invalid device ordinal"
+        r"|local rank \d+ is out of bounds for (?P<seen>\d+) devices"
+        r"|local_world_size \((?P<local_world_size>\d+)\) exceeds assigned_physical_gpu_ids"
+        r"|--device-ids index \d+ is out of range",
         INFEASIBLE,
-        "lower tensor_parallel_size · pipeline_parallel_size to the devices of this machine",
+        _DEVICES,
+        "0.32",
         world_size=int,
         devices=int,
+        seen=int,
+        local_world_size=int,
     ),
     rule(
         "too_few_numa_nodes",
@@ -60,26 +121,28 @@ PARALLELISM = (
         INFEASIBLE,
         "leave the parallel sizes at 1 on this processor, or bind threads with "
         "env.VLLM_CPU_OMP_THREADS_BIND",
-        "0.30 and later, CPU",
+        "0.32, CPU",
         workers=int,
     ),
     rule(
-        "nccl",
-        r"NCCL error:? (?P<nccl_error>[^(]*[^( ])",
-        INFRA,
-        "communication between the devices failed, not the deployment: run with "
-        "env.NCCL_DEBUG=INFO, and leave tensor_parallel_size at 1 if it persists",
-        nccl_error=str,
+        "executor_backend",
+        r"(?:Unrecognized|Unknown) distributed executor backend:? (?P<executor>[\w.]{1,100})"
+        r"|nnodes > 1 can only be set when distributed executor backend",
+        INFEASIBLE,
+        "use distributed_executor_backend=mp, ray or uni",
+        "0.32",
+        executor=str,
     ),
 )
 
-SCHEDULER = (
+SCHEDULER: tuple[Rule, ...] = (
     rule(
         "batched_tokens_below_seqs",
         r"max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or "
         r"equal to max_num_seqs \((?P<max_num_seqs>\d+)\)",
         INFEASIBLE,
         "raise max_num_batched_tokens to at least max_num_seqs",
+        "0.32 and 0.33",
         max_num_batched_tokens=int,
         max_num_seqs=int,
     ),
@@ -90,180 +153,155 @@ SCHEDULER = (
         INFEASIBLE,
         "without chunked prefill a whole prompt must fit one batch: raise max_num_batched_tokens, "
         "lower max_model_len, or leave chunked prefill on",
+        "0.32 and 0.33",
         max_num_batched_tokens=int,
         max_model_len=int,
+    ),
+    rule(
+        "active_seqs_above_seqs",
+        r"max_num_active_seqs \((?P<max_num_active_seqs>\d+)\) cannot be greater than "
+        r"max_num_seqs \((?P<max_num_seqs>\d+)\)",
+        INFEASIBLE,
+        "lower max_num_active_seqs to max_num_seqs",
+        "0.32",
+        max_num_active_seqs=int,
+        max_num_seqs=int,
+    ),
+    rule(
+        "prefill_threshold",
+        r"long_prefill_token_threshold \((?P<long_prefill_token_threshold>\d+)\) cannot be greater "
+        r"than the max_model_len \((?P<max_model_len>\d+)\)",
+        INFEASIBLE,
+        "lower long_prefill_token_threshold to max_model_len",
+        "0.32",
+        long_prefill_token_threshold=int,
+        max_model_len=int,
+    ),
+    rule(
+        "batched_tokens_below_item",
+        r"max_tokens_per_mm_item \((?P<max_tokens_per_mm_item>\d+)\) is larger than "
+        r"max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\)",
+        INFEASIBLE,
+        "raise max_num_batched_tokens to the tokens of the largest image",
+        "0.32",
+        max_tokens_per_mm_item=int,
+        max_num_batched_tokens=int,
     ),
     rule(
         "longer_than_model",
         r"User-specified max_model_len \((?P<max_model_len>\d+)\) is greater than the derived "
-        r"max_model_len \((?:max_position_embeddings=(?P<max_position_embeddings>\d+))?",
+        r"max_model_len \((?:(?P<length_key>\w{1,60})="
+        r"(?P<max_position_embeddings>\d+(?:\.\d+)?))?",
         INFEASIBLE,
         "lower max_model_len to what the model was made for; forcing it gives broken output",
+        "0.32 and 0.33",
         max_model_len=int,
+        length_key=str,
         max_position_embeddings=int,
     ),
+    rule(
+        "async_scheduling",
+        r"async scheduling is only supported with"
+        r"|[Aa]sync scheduling is not (?:compatible|supported)|does not support async scheduling",
+        INFEASIBLE,
+        "leave async_scheduling to vLLM with this speculative method or executor",
+        "0.32",
+    ),
+    rule(
+        "prefix_match_unit",
+        r"Invalid prefix_match_unit=(?P<prefix_match_unit>\d+)"
+        r"|block_size must be divisible by hash_block_size",
+        INFEASIBLE,
+        "leave prefix_match_unit and block_size to vLLM for this model",
+        "0.32",
+        prefix_match_unit=int,
+    ),
 )
 
-QUANTIZATION = (
+ATTENTION: tuple[Rule, ...] = (
     rule(
-        "dtype_for_quantization",
-        r"(?:torch\.)?(?P<dtype>\w+) is not supported for quantization method "
-        r"(?P<quantization>[\w-]+)",
+        "attention_backend",
+        r"Selected backend (?P<backend>\S{1,80}) is not valid for this configuration\. Reason: "
+        r"(?P<reason>.{1,300})"
+        r"|No valid (?:attention|CPU MLA prefill|MLA prefill) backend found"
+        r"(?:.{0,2000}?Reasons: (?P<reasons>.{1,400}))?"
+        r"|Invalid attention backend for"
+        r"|Attention backend '(?P<removed>\w{1,60})' has been removed",
         INFEASIBLE,
-        "use one of the precisions that the message names, or another quantization",
-        dtype=str,
-        quantization=str,
-    ),
-    rule(
-        "device_too_old_for_quantization",
-        r"The quantization method (?P<quantization>\S+) is not supported for the current GPU\. "
-        r"Minimum capability: (?P<min_capability>\d+)\. Current capability: (?P<capability>\d+)",
-        INFEASIBLE,
-        "leave this quantization out on this device",
-        quantization=str,
-        min_capability=int,
-        capability=int,
-    ),
-    rule(
-        "quantization_mismatch",
-        r"Quantization method specified in the model config \((?P<checkpoint>\S+)\) does not "
-        r"match the quantization method specified in the `quantization` argument "
-        r"\((?P<quantization>\S+)\)",
-        INFEASIBLE,
-        "use the checkpoint's own quantization, or a checkpoint made for the one asked for",
-        checkpoint=str,
-        quantization=str,
-    ),
-    rule(
-        "unknown_quantization",
-        r"Unknown quantization method: (?P<quantization>[\w-]+)",
-        INFEASIBLE,
-        "the installed version does not have this quantization; use one that the message names",
-        quantization=str,
-    ),
-    rule(
-        "no_online_quantization",
-        r"The `(?P<quantization>\w+)` quantization method no longer supports online quantization"
-        r"(?:.*`--quantization (?P<replacement>\w+)`)?",
-        INFEASIBLE,
-        "use the replacement that the message names, or a checkpoint quantized beforehand",
-        "0.32 and later",
-        quantization=str,
-        replacement=str,
-    ),
-    rule(
-        "shard_not_divisible",
-        r"Weight (?:in|out)put_size_per_partition ?= ?(?P<partition>\d+) is not divisible by\s+"
-        r"(?:min_thread_[kn]|group_size) ?= ?(?P<divisor>\d+)",
-        INFEASIBLE,
-        _SHARD,
-        partition=int,
-        divisor=int,
-    ),
-    rule(
-        "kernel_shape", r"size_[kn] must (?:be )?divisible by BLOCK_SIZE_[KN]", INFEASIBLE, _SHARD
-    ),
-    rule(
-        "fp8_on_old_device",
-        r"type fp8e4nv not supported in this architecture"
-        r"|FP8 KV cache is not supported by the (?P<backend>\w+) attention backend"
-        r"(?:.*Re-run with --kv-cache-dtype (?P<suggested_kv_cache_dtype>\w+))?",
-        INFEASIBLE,
-        "this device has no native FP8: leave kv_cache_dtype and quantization without fp8",
+        _BACKEND,
+        "0.32",
         backend=str,
-        suggested_kv_cache_dtype=str,
+        reason=str,
+        reasons=str,
+        removed=str,
     ),
     rule(
-        "fp8_kv_cache_on_cpu",
-        r"FP8 KV cache on CPU requires|FP8 KV cache requires head_size divisible",
+        "attention_package_missing",
+        r"[Ff]lash[ -]?(?:[Ii]nfer|[Aa]ttn|[Aa]ttention)[\w -]{0,60} not "
+        r"(?:installed|available|found)\b",
         INFEASIBLE,
-        "this processor has no kernel for it: leave kv_cache_dtype at auto",
-        "0.32, CPU",
+        "the package of this attention backend is not installed: install it, or leave the backend "
+        "to vLLM",
+        "0.32",
     ),
     rule(
-        "not_built_for_cpu",
-        r"_C::(?P<kernel>\w+)\(\) expected at most 0 argument",
+        "block_size",
+        r"share no supported KV cache block size"
+        r"|KV cache block size (?P<block_size>\d+) is not supported by attention backend"
+        r"|requires --block-size in (?P<allowed_block_sizes>[(\[{][\d, ]{1,80})",
         INFEASIBLE,
-        "this build of vLLM lacks the kernel: leave the quantization out on this platform",
-        "CPU builds",
-        kernel=str,
+        "leave block_size to vLLM, or use a multiple that the backend takes",
+        "0.32",
+        block_size=int,
+        allowed_block_sizes=str,
     ),
     rule(
-        "checkpoint_unsupported",
-        r"activation ordering \(actorder=.*no longer supported"
-        r"|Sparsity support has been removed from compressed-tensors"
-        r"|Unsupported quantization config: bits=",
+        "device_too_old_for_dtype",
+        r"Bfloat16 is only supported on GPUs with compute capability of at least "
+        r"(?P<min_capability>\d{1,2}\.\d)\. Your .{1,80} GPU has compute capability "
+        r"(?P<capability>\d{1,2}\.\d)",
         INFEASIBLE,
-        "the installed version cannot read this checkpoint: use one made for it",
-        "0.33",
+        "use dtype=half on this device",
+        "0.32",
+        min_capability=float,
+        capability=float,
     ),
 )
 
-SPECULATIVE = (
+COMPILATION: tuple[Rule, ...] = (
     rule(
-        "draft_vocabulary",
-        r"Target and draft model should have the same vocabulary size\. Target model "
-        r"vocab_size=(?P<target_vocab_size>\d+)\. Draft model vocab_size=(?P<draft_vocab_size>\d+)",
+        "graph_mode",
+        r"CUDAGraphMode\.(?P<cudagraph_mode>\w{1,40}) is not supported with (?P<backend>\S{1,80})"
+        r"|Compilation mode should be CompilationMode\.VLLM_COMPILE when cudagraph_mode"
+        r"|piecewise CUDA graphs \(cudagraph_mode=(?P<mode>\w{1,40})\) unavailable"
+        r"|Invalid compilation mode: (?P<compilation_mode>\S{1,40})",
         INFEASIBLE,
-        "use a draft model with the target's vocabulary, or speculative=ngram",
-        target_vocab_size=int,
-        draft_vocab_size=int,
+        "leave cudagraph_mode and the compilation mode to vLLM, or set enforce_eager",
+        "0.32",
+        cudagraph_mode=str,
+        backend=str,
+        mode=str,
+        compilation_mode=str,
     ),
     rule(
-        "draft_tokens_not_divisible",
-        r"num_speculative_tokens: ?(?P<num_speculative_tokens>\d+) must be divisible by "
-        r"n_predict=(?P<n_predict>\d+)",
+        "graph_sizes",
+        r"customized max_cudagraph_capture_size\(=(?P<max_cudagraph_capture_size>\d+)\) should be "
+        r"consistent with the max value of cudagraph_capture_sizes"
+        r"|cudagraph_capture_sizes should contain at least one element"
+        r"|Maximum cudagraph size should be greater than or equal to 1",
         INFEASIBLE,
-        "choose a multiple of n_predict for num_speculative_tokens",
-        num_speculative_tokens=int,
-        n_predict=int,
+        "leave out one of max_cudagraph_capture_size and cudagraph_capture_sizes",
+        "0.32",
+        max_cudagraph_capture_size=int,
     ),
     rule(
-        "draft_incomplete",
-        r"A speculative model was provided, but `num_speculative_tokens` was not provided"
-        r"|num_speculative_tokens was provided but without speculative model"
-        r"|Expected num_speculative_tokens to be greater than zero",
+        "model_runner",
+        r"Model Runner V(?P<runner>[12]) (?:requires|does not (?:yet )?support):? "
+        r"(?P<needs>.{1,200})",
         INFEASIBLE,
-        "give speculative, its model where it needs one, and num_speculative_tokens ≥ 1 together",
-    ),
-    rule(
-        "prompt_lookup_order",
-        r"prompt_lookup_min=(?P<prompt_lookup_min>\d+) must be <= "
-        r"prompt_lookup_max=(?P<prompt_lookup_max>\d+)",
-        INFEASIBLE,
-        _NGRAM,
-        prompt_lookup_min=int,
-        prompt_lookup_max=int,
-    ),
-    rule(
-        "prompt_lookup_missing",
-        r"Either prompt_lookup_max or prompt_lookup_min must be provided",
-        INFEASIBLE,
-        _NGRAM,
-    ),
-    rule(
-        "no_tokens_left_to_schedule",
-        r"max_num_scheduled_tokens is set to (?P<max_num_scheduled_tokens>-?\d+) based on the "
-        r"speculative decoding settings",
-        INFEASIBLE,
-        _SPEC_SLOTS,
-        max_num_scheduled_tokens=int,
-    ),
-    rule(
-        "no_slots_left_to_schedule",
-        r"does not have enough slots to schedule a token and support the speculative decoding "
-        r"settings(?:\. Got max_num_batched_tokens=(?P<max_num_batched_tokens>\d+) and "
-        r"num_lookahead_tokens=(?P<num_lookahead_tokens>\d+))?",
-        INFEASIBLE,
-        _SPEC_SLOTS,
-        max_num_batched_tokens=int,
-        num_lookahead_tokens=int,
-    ),
-    rule(
-        "no_graph_sizes_left",
-        r"No valid cudagraph sizes after rounding to multiple of (?P<multiple>\d+)",
-        INFEASIBLE,
-        "raise max_num_seqs above num_speculative_tokens, or run eager",
-        multiple=int,
+        "leave VLLM_USE_V2_MODEL_RUNNER unset, or leave out what the message names",
+        "0.32",
+        runner=int,
+        needs=str,
     ),
 )

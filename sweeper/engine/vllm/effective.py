@@ -135,5 +135,5 @@ def _text(base_url: str, api_key: str | None, path: str) -> str:
 def _plain_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sweeper.config.schema import EngineConfig
+from sweeper.engine.devices import set_key
+from sweeper.engine.flag_check import AskedFlag, FlagCheck
 from sweeper.engine.local_http import Endpoint
 from sweeper.engine.options import read_options
 from sweeper.engine.ports import LOOPBACK
 from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
 from sweeper.engine.served import Command, ServedEngine
-from sweeper.engine.vllm import effective, flags, log_facts
-from sweeper.engine.vllm.diagnosis import diagnose_vllm
+from sweeper.engine.vllm import checking, effective, flags, log_facts, told
 from sweeper.engine.vllm.facts import VllmInstallation, probe
 from sweeper.engine.vllm.options import VllmOptions
 from sweeper.engine.vllm.tolerances import TOLERATED
 from sweeper.verdicts import Diagnosis, Phase
+
+CACHE_VARIABLE = "VLLM_CACHE_ROOT"
 
 
 class VllmEngine(ServedEngine):
@@ -26,7 +30,7 @@ class VllmEngine(ServedEngine):
 
     Args:
         cfg: `engine.args` become flags of every launch; a deployment's own parameters win.
-        cache_dir: vLLM's caches are kept in its subfolder `vllm`.
+        cache_dir: vLLM's caches are kept in its subfolder `vllm`, one folder a set of devices.
 
     Raises:
         ConfigError: an option that does not exist, or a flag that belongs to the launch.
@@ -48,8 +52,35 @@ class VllmEngine(ServedEngine):
         """The installed vLLM. Raises EngineError if there is none."""
         return self._installation.facts
 
+    def check_flags(
+        self, asked: Sequence[AskedFlag], progress: Callable[[str], None] | None
+    ) -> FlagCheck:
+        """Hold flags against the installed version's own help. See `Engine.check_flags`."""
+        if not self._options.check_flags:
+            return FlagCheck()
+        folder = self.cache_dir / "flags"
+        answer, note = told.known(self._installation, folder, self.cfg.env, progress)
+        if answer is None and progress is None:
+            return FlagCheck()  # all is told at once, by whoever may take the time
+        checked = checking.check(asked, self.takes(answer))
+        return checked if note is None else replace(checked, notes=(note, *checked.notes))
+
+    def takes(self, answer: told.Told | None) -> checking.Installed:
+        """What a launch can be given; `answer` is what the installation tells, if it does."""
+        version = self._installation.facts.version
+        title = f"vLLM {version}"
+        if answer is None:
+            return checking.Installed(title, version, None)
+        # A plugin may bring values that stand neither in the help nor in vLLM's own source.
+        extended = bool(self._installation.plugins)
+        known = answer.flags if extended else answer.with_values()
+        return checking.Installed(title, version, known, () if extended else answer.methods)
+
     def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
         """Explain a failed launch from its log. Pure."""
+        # Imported when it is needed: hundreds of patterns that most commands never compile.
+        from sweeper.engine.vllm.diagnosis import diagnose_vllm
+
         return diagnose_vllm(log_text, phase, exit_code)
 
     def start_command(
@@ -96,12 +127,19 @@ class VllmEngine(ServedEngine):
         """Memory, KV-cache size and times of the start."""
         return log_facts.learn(log_text)
 
+    def compile_cache(self) -> Path | None:
+        """One folder a set of devices; the user's own is never touched."""
+        return None if CACHE_VARIABLE in self.cfg.env else self._cache_folder()
+
+    def _cache_folder(self) -> Path:
+        return (self.cache_dir / "vllm" / set_key(self.devices())).resolve()
+
     def _environment(self, models: list[str]) -> dict[str, str]:
         env = {
             "VLLM_NO_USAGE_STATS": "1",
             # Otherwise the message queue between its processes goes by an outside address.
             "VLLM_HOST_IP": LOOPBACK,
-            "VLLM_CACHE_ROOT": str((self.cache_dir / "vllm").resolve()),
+            CACHE_VARIABLE: str(self._cache_folder()),
         }
         if all(Path(model).is_dir() for model in models):
             env["HF_HUB_OFFLINE"] = "1"

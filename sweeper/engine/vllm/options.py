@@ -12,6 +12,9 @@ class VllmOptions:
     Attributes:
         server_info: read effective arguments from `/server_info` too, which needs vLLM's
             development mode; see `sweeper.engine.vllm.effective` for what that opens.
+        check_flags: hold all flags and values against the installed version's own help before the
+            first launch. Off for an engine that takes more than its help tells.
     """
 
     server_info: bool = False
+    check_flags: bool = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sweeper.engine.diagnosis import diagnose, rule
-from sweeper.engine.vllm.diagnosis import LAST_RESORT, RULES, WRAPPERS
+from sweeper.engine.diagnosis import diagnose
+from sweeper.engine.rules import rule
+from sweeper.engine.vllm.diagnosis import RULES, WRAPPERS
+from sweeper.engine.vllm.life_rules import LAST_RESORT
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 
 INFEASIBLE = Verdict.INFEASIBLE_CONFIG

@@ -15,13 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sweeper.engine.flag_check import BOOLEAN, SWITCH
+from sweeper.engine.log_file import read_log
+from sweeper.engine.occupancy import Occupancy
 from sweeper.engine.process import ProcessGroup
 from sweeper.engine.protocol import EngineFacts, LaunchFailure, LaunchRequest, RunningServer
 from sweeper.engine.readiness import MEMBERS_PAUSE_S, Readiness, State
-from sweeper.engine.secret_names import is_secret
-from sweeper.engine.served import Command, note_command, read_log
+from sweeper.engine.served import Command, note_command
+from sweeper.engine.stall import StallWatch
 from sweeper.engine.vllm import effective, flags, log_facts
+from sweeper.engine.vllm.checking import Installed
 from sweeper.engine.vllm.engine import VllmEngine, model_flags, model_place
+from sweeper.engine.vllm.told import Told
 from sweeper.engine.vllm_offline.batches import Batches
 from sweeper.engine.vllm_offline.channel import (
     Channel,
@@ -29,7 +34,7 @@ from sweeper.engine.vllm_offline.channel import (
     WorkerDiedError,
     WorkerSilentError,
 )
-from sweeper.engine.vllm_offline.diagnosis import diagnose_offline
+from sweeper.redaction import carries_secret
 from sweeper.verdicts import Diagnosis, Phase
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -55,13 +60,29 @@ class VllmOfflineEngine(VllmEngine):
         """The installed vLLM. Raises EngineError if there is none."""
         return replace(super().facts(), name=self.name)
 
+    def takes(self, answer: Told | None) -> Installed:
+        """What the class `LLM` takes: no flags of the server, and none in a negative form."""
+        installed = super().takes(answer)
+        if answer is None or installed.flags is None or not answer.engine_fields:
+            return installed
+        taken = [
+            replace(flag, aliases=(), kind=BOOLEAN if flag.kind == SWITCH else flag.kind)
+            for flag in installed.flags
+            if flag.name in answer.engine_fields
+        ]
+        title = f"the LLM class of {installed.engine}"
+        return replace(installed, engine=title, flags=tuple(taken), command_line=False)
+
     def diagnose(self, log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
         """Explain a failed launch from its log. Pure."""
+        # Imported when it is needed: hundreds of patterns that most commands never compile.
+        from sweeper.engine.vllm_offline.diagnosis import diagnose_offline
+
         return diagnose_offline(log_text, phase, exit_code)
 
     @contextmanager
-    def serve(self, request: LaunchRequest) -> Iterator[RunningServer]:
-        """Start a worker and stop it on leaving, whatever happens. See `Engine.serve`."""
+    def launch(self, request: LaunchRequest, place: Occupancy) -> Iterator[RunningServer]:
+        """Start a worker and stop it on leaving, whatever happens. See `ServedEngine.launch`."""
         asked = self._arguments(request)
         request.run_dir.mkdir(parents=True, exist_ok=True)
         group: ProcessGroup | None = None
@@ -69,10 +90,18 @@ class VllmOfflineEngine(VllmEngine):
         try:
             command, secrets = self._worker_command(request, asked, channel.worker_fd)
             note_command(request.run_dir, command)
-            group = self.process_group(request, command, (channel.worker_fd,))
+            group = self.process_group(request, command, place, (channel.worker_fd,))
             with group:
                 channel.close_worker_end()
-                yield self._ready(request, command, group, channel, secrets)
+                stall = self.stall_watch(request, place)
+                waiting = _Waiting(group, channel, request.start_timeout_s, stall)
+                outcome, told = waiting.until_ready(secrets)
+                if outcome.state is not State.READY:
+                    timeout_s = request.start_timeout_s
+                    raise LaunchFailure(self.failed(outcome, group.log_path, timeout_s))
+                yield self._ready(
+                    request, command, group, channel, after_s=outcome.after_s, told=told
+                )
         finally:
             channel.close()
 
@@ -85,7 +114,7 @@ class VllmOfflineEngine(VllmEngine):
         self, request: LaunchRequest, asked: Mapping[str, Any], fd: int
     ) -> tuple[Command, dict[str, Any]]:
         """The command, and the arguments that are kept off the command line."""
-        secrets = {name: value for name, value in asked.items() if is_secret(name)}
+        secrets = {name: value for name, value in asked.items() if carries_secret(name, value)}
         shown = {name: as_argument(name, v) for name, v in asked.items() if name not in secrets}
         # Without statistics there are no times and counters of requests.
         llm = {"model": model_place(request.model_path), "disable_log_stats": False, **shown}
@@ -101,14 +130,11 @@ class VllmOfflineEngine(VllmEngine):
         command: Command,
         group: ProcessGroup,
         channel: Channel,
-        secrets: Mapping[str, Any],
+        *,
+        after_s: float,
+        told: Any,
     ) -> RunningServer:
-        """Wait for the first completion. Raises LaunchFailure if there is none."""
-        waiting = _Waiting(group, channel, request.start_timeout_s)
-        outcome, told = waiting.until_ready(secrets)
-        if outcome.state is not State.READY:
-            log_text = read_log(group.log_path)
-            raise LaunchFailure(self._failed(outcome, log_text, request.start_timeout_s))
+        """A worker that has written. Raises LaunchFailure for a flag without effect."""
         group.members(thorough=True)
         log_text = read_log(group.log_path)
         told = {**log_facts.effective(log_text), **effective.from_server_info(told)}
@@ -119,7 +145,7 @@ class VllmOfflineEngine(VllmEngine):
             served_name=request.served_name,
             api_key="",
             pid=group.pid,
-            ready_after_s=outcome.after_s,
+            ready_after_s=after_s,
             argv=command.argv,
             effective_args=known,
             learnt=learnt,
@@ -131,11 +157,18 @@ class VllmOfflineEngine(VllmEngine):
         )
 
 
+class _StalledError(Exception):
+    """Nothing of the worker has moved for too long; says what stood still."""
+
+
 class _Waiting:
     """From the start of a worker to its first completion."""
 
-    def __init__(self, group: ProcessGroup, channel: Channel, timeout_s: float) -> None:
+    def __init__(
+        self, group: ProcessGroup, channel: Channel, timeout_s: float, stall: StallWatch
+    ) -> None:
         self._group = group
+        self._stall = stall
         self._channel = channel
         self._started = time.monotonic()
         self._deadline = self._started + timeout_s
@@ -157,6 +190,8 @@ class _Waiting:
             if self._phase is Phase.WARMUP:
                 seen = "it was loaded and did not write a completion"
             return self._end(State.TIMED_OUT, seen), None
+        except _StalledError as problem:
+            return self._end(State.STALLED, str(problem)), None
         except ChannelError as problem:
             return self._end(State.REFUSED, str(problem)), None
         return self._end(State.READY, "a completion was written"), ready.get("effective")
@@ -169,9 +204,12 @@ class _Waiting:
 
     def _look(self) -> None:
         """Descent is lost when a parent dies: note the members while it lives."""
-        if time.monotonic() >= self._next_look:
-            self._group.members()
-            self._next_look = time.monotonic() + MEMBERS_PAUSE_S
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + MEMBERS_PAUSE_S
+        still = self._stall.look(self._group.members())
+        if still is not None:
+            raise _StalledError(still)
 
     def _let_die(self) -> None:
         until = time.monotonic() + DYING_S

@@ -130,6 +130,8 @@ def _values(source: SourceFile, form: str) -> Iterator[tuple[int, Any]]:
     for number, line in source.lines():
         try:
             yield number, json.loads(line)
+        except RecursionError as error:
+            raise source.fault(number, "is nested too deeply", EXPECTED) from error
         except json.JSONDecodeError as error:
             raise source.fault(
                 number, f"is not JSON: {error.msg} at column {error.colno}", EXPECTED

@@ -183,7 +183,7 @@ def _mooncake(source: SourceFile) -> Iterator[Arrival]:
     for number, line in source.lines():
         try:
             yield _mooncake_arrival(json.loads(line))
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, RecursionError) as error:
             raise source.fault(
                 number, f"is not a request of a Mooncake trace: {_reason(error)}", MOONCAKE_EXPECTED
             ) from error

@@ -52,7 +52,7 @@ def read_foreign(text: str, name: str, pick: int | None = None) -> ForeignRun:
 def _documents(text: str, name: str) -> list[dict[str, Any]]:
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = _lines(text, name)
     found = data if isinstance(data, list) else [data]
     documents = [item for item in found if isinstance(item, dict)]
@@ -76,7 +76,7 @@ def _lines(text: str, name: str) -> list[Any]:
             continue
         try:
             found.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(
                 f"{name} is neither JSON nor JSON lines (line {line_number}: {error})",
                 "give the JSON file that the benchmark client saved; a file that was cut off while "

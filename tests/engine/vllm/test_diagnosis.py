@@ -94,7 +94,7 @@ CASES: list[tuple[str, str, Verdict, dict[str, object]]] = [
         "ValueError: Available memory on node 0 (9.1/15.6 GiB) on startup is less than desired CPU "
         "memory utilization (0.9, 14.0 GiB). On the CPU backend, the flag",
         CAPACITY,
-        {"max_gpu_memory_utilization": 0.5833},
+        {"free_gib": 9.1},
     ),
     (
         "V07",
@@ -510,3 +510,14 @@ def test_empty_log_is_unknown() -> None:
 
 def test_log_of_a_healthy_server_has_no_cause(healthy_log: str) -> None:
     assert diagnose_vllm(healthy_log, Phase.START, None).verdict is Verdict.UNKNOWN
+
+
+def test_what_a_dying_engine_shows_of_its_work_is_no_cause() -> None:
+    log = (
+        "ERROR 06-26 00:04:52 [dump_input.py:69] Dumping input data for V1 LLM engine (v0.9.1) with "
+        "config: model='m'\n"
+        "ERROR 06-26 00:04:52 [dump_input.py:76] Dumping scheduler output for model execution: "
+        "SchedulerOutput(sampling_params=SamplingParams(stop=['CUDA out of memory']))\n"
+        "ERROR 06-26 00:04:52 [core.py:517] KeyError: 'moon'"
+    )
+    assert diagnose_vllm(log, Phase.START, 1).cause == "KeyError: 'moon'"

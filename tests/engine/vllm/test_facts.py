@@ -49,6 +49,29 @@ def test_version_and_place_are_found_without_an_import(bare_python: Path) -> Non
     assert found.server_module == "vllm.entrypoints.launchers.api_server.entry"
 
 
+def test_what_else_its_flags_depend_on(tmp_path: Path) -> None:
+    python = tmp_path / "engine" / "bin" / "python"
+    venv.create(tmp_path / "engine", with_pip=False, symlinks=True)
+    install(python, "vllm", "0.1.dev1", "vllm.entrypoints.openai.api_server")
+    before = probe(str(python))
+    root = Path(before.root)
+    assert root.name == "vllm"
+    assert (before.stamp, before.plugins) == ("", ())
+    (root / "engine").mkdir()
+    (root / "engine" / "arg_utils.py").write_text("class EngineArgs: ...\n")
+    for name in ("vllm-0.1.dev1", "other-1"):
+        info = root.parent / f"{name}.dist-info"
+        info.mkdir(exist_ok=True)
+        distribution = name.partition("-")[0]
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {name.partition('-')[2]}\n"
+        )
+        (info / "entry_points.txt").write_text("[vllm.general_plugins]\nx = y:z\n")
+    after = probe(str(python))
+    assert after.stamp != ""
+    assert after.plugins == ("other",)
+
+
 @pytest.mark.parametrize("python", ["/no/such/python", "liar"])
 def test_interpreter_that_does_not_answer_is_told(tmp_path: Path, python: str) -> None:
     if python == "liar":

@@ -1,0 +1,49 @@
+"""Tables for a terminal, as plain text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sweeper.redaction import shown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MIN_WIDTH = 120
+
+
+def table(title: str, left: Sequence[str], right: Sequence[str] = ()) -> Table:
+    """An empty table: columns of words first, then columns of numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in left:
+        made.add_column(name, overflow="fold")
+    for name in right:
+        made.add_column(name, justify="right")
+    return made
+
+
+def plain(made: Table) -> str:
+    """The table without colours, as wide as the terminal but never too narrow to read."""
+    import shutil
+
+    from rich.console import Console
+
+    width = max(MIN_WIDTH, shutil.get_terminal_size((140, 40)).columns)
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, no_color=True, force_terminal=False).print(made)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def words_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A whole table of words. Brackets in them are text, and nothing in them steers a terminal."""
+    from rich.markup import escape
+
+    made = table(title, columns)
+    for row in rows:
+        made.add_row(*(escape(shown(cell)) for cell in row))
+    return plain(made)

@@ -1,0 +1,24 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from sweeper.engine.runtime_folder import VARIABLE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_runtime_folder() -> Iterator[None]:
+    """Tests take no lock that a tuner of this machine, or another test run, could wait for."""
+    before = os.environ.get(VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="sweeper-tests-") as folder:
+        os.environ[VARIABLE] = folder
+        yield
+    if before is None:
+        del os.environ[VARIABLE]
+    else:
+        os.environ[VARIABLE] = before

@@ -1,0 +1,83 @@
+"""What a study's user reads at its end, from made-up outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeper.config.compose import compose
+from sweeper.errors import NoFeasibleTrialError
+from sweeper.tracking.paths import StudyPaths
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.verbs.finish import finish
+from sweeper.verbs.running import prepare
+from sweeper.verdicts import Verdict
+from tests.factories import outcome, point
+
+End = Callable[..., int]
+
+
+class SilentTracker:
+    """Takes whatever it is told, and says nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+@pytest.fixture
+def end(tmp_path: Path) -> End:
+    paths = StudyPaths(tmp_path, "s")
+    paths.create()
+
+    def run(outcomes: list[TrialOutcome], *settings: str) -> int:
+        given = ["engine=mock", "hardware=h100_80gb", "model=qwen7b", "space=gpu", "tracking=none"]
+        setup = prepare(compose([*given, *settings], device_kind="cpu"), lambda _: None)
+        paths.study_yaml.write_text("")
+        tracker: Any = SilentTracker()
+        return finish(
+            setup, paths, outcomes, tracker=tracker, ended="budget used", listener=lambda _: None
+        )
+
+    return run
+
+
+def full(number: int, **learnt: Any) -> TrialOutcome:
+    return outcome(
+        number, deployment={"max_num_seqs": number}, verdict=Verdict.CAPACITY,
+        learnt={"rule": "kv_too_small", **learnt},
+    )  # fmt: skip
+
+
+def test_only_the_default_works(end: End, capsys: pytest.CaptureFixture[str]) -> None:
+    assert end([outcome(0), full(1), full(2)]) == 0
+    shown = capsys.readouterr().out
+    assert "No deployment but the default worked: all 2 others failed." in shown
+    assert "kv too small" in shown
+
+
+def test_a_study_with_more_than_the_default_is_not_burdened_with_its_failures(
+    end: End, capsys: pytest.CaptureFixture[str]
+) -> None:
+    better = outcome(1, deployment={"max_num_seqs": 8}, points=[point(throughput=300.0)])
+    assert end([outcome(0), better, full(2)]) == 0
+    assert "kv too small" not in capsys.readouterr().out
+
+
+def test_nothing_feasible_names_the_nearest_miss(end: End, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    with pytest.raises(NoFeasibleTrialError) as nothing:
+        end([full(1, needed_kv_gib=9.0, kv_cache_memory_gib=8.0), full(2)])
+    assert "1 GiB of KV cache missing (9 needed, 8 there)" in " ".join(str(nothing.value).split())
+    assert nothing.value.exit_code == 1
+
+
+def test_a_promise_that_nothing_keeps_is_a_cause_too(
+    end: End, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert end([outcome(0), full(1)], "select.slo.e2e_p95_ms=800") == 1
+    words = " ".join(capsys.readouterr().out.split())
+    assert "SLO: E2E P95 ms" in words
+    assert "200 ms over" in words
