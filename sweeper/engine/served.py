@@ -36,6 +36,7 @@ from sweeper.engine.protocol import (
     RunningServer,
 )
 from sweeper.engine.readiness import Readiness, State, wait_ready
+from sweeper.engine.socket_folder import emptied
 from sweeper.engine.stall import StallWatch
 from sweeper.redaction import HIDDEN, carries_secret, redact_data
 from sweeper.verdicts import Diagnosis, Phase
@@ -123,11 +124,15 @@ class ServedEngine(ABC):
         """Folder of compiled code that may be wiped if it is damaged; None if there is none."""
         return None
 
+    def sockets(self) -> Path | None:
+        """Folder of the sockets between an engine's own processes; None if it has none."""
+        return None
+
     @contextmanager
     def serve(self, request: LaunchRequest) -> Iterator[RunningServer]:
         """Start a server and stop it on leaving, whatever happens. See `Engine.serve`."""
         place = Occupancy(self.devices(), self.device_memory(), self.cfg, request)
-        with place, ExitStack() as stack:
+        with place, emptied(self.sockets()), ExitStack() as stack:
             yield self._launched(stack, request, place)
 
     @contextmanager

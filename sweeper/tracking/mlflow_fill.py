@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ LOG_TAIL_BYTES = 1 << 20
 # MLflow takes 1000 metrics and 100 params a call.
 MAX_METRICS = 900
 MAX_PARAMS = 90
+UPLOADS = "sweeper-upload-"
+"""Before the pid of the process whose folder it is."""
 
 Artifact = Path | tuple[str, Any]
 
@@ -52,13 +56,23 @@ def attach(client: Any, run_id: str, artifact: Artifact) -> str | None:
             name, text = artifact.name, _tail(artifact)
         else:
             name, text = artifact[0], json.dumps(artifact[1], indent=1, default=str)
-        with tempfile.TemporaryDirectory() as folder:
+        _clear_uploads()
+        with tempfile.TemporaryDirectory(prefix=f"{UPLOADS}{os.getpid()}-") as folder:
             copy = Path(folder) / name
             copy.write_text(redact(text), encoding="utf-8")
             client.log_artifact(run_id, str(copy))
     except Exception as error:
         return f"artifacts ({type(error).__name__}: {redact(str(error))[:200]})"
     return None
+
+
+@cache
+def _clear_uploads() -> None:
+    """Remove, once a process, what tuners that were killed in an upload have left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{UPLOADS}*"):
+        pid = folder.name.removeprefix(UPLOADS).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _log(client: Any, run_id: str, **entities: list[Any]) -> list[str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sweeper.errors import ConfigError, StudyError
+
+_TORN = ".?*.????????*"
+"""Names of files and folders in the making: a dot, the name to be, and what makes it unique."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,15 @@ class StudyPaths:
                 "make the folder writable, free space on its disk, or name another one with "
                 "studies_dir=/path/to/folder",
             ) from error
+
+    def clear_torn(self) -> None:
+        """Remove what a tuner that was killed while it wrote has left; only with the lock held."""
+        for torn in [*self.root.glob(_TORN), *self.trials_dir.rglob(_TORN)]:
+            if torn.is_dir() and not torn.is_symlink():
+                shutil.rmtree(torn, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    torn.unlink(missing_ok=True)
 
 
 def reserve_beside(path: Path) -> Path:

@@ -150,6 +150,7 @@ def _model(
 def _run_locked(
     setup: StudySetup, paths: StudyPaths, voice: Listener, interrupts: Interrupts
 ) -> int:
+    paths.clear_torn()
     identity = _prove_identity(setup, paths)
     for pid in orphans.reap(paths.launch_record):
         voice(Note(f"ended process {pid}, left over from an earlier run of this study"))

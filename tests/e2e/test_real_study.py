@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -240,6 +242,62 @@ def _launches(study: Path, log: Path) -> bool:
         for path in study.glob("trials/*/server.log")
         if path.parent.name != "0"
     ) or (log.exists() and log.stat().st_size > 0)
+
+
+EDGE = """
+name: edge
+fixed: {enforce_eager: true, max_model_len: 512}
+parameters:
+  gpu_memory_utilization: {choices: [0.15, 0.01], default: 0.15}
+  max_num_seqs: {choices: [default, 4]}
+seeds:
+  - {gpu_memory_utilization: 0.01}
+  - {max_num_seqs: 4}
+"""
+
+
+def test_what_the_real_engine_dies_of_is_explained(
+    tmp_path: Path, tiny_llama: Path, sweep: Sweep
+) -> None:
+    """No room for a KV cache, then an engine core that is killed behind a healthy server."""
+    (tmp_path / "edge.yaml").write_text(EDGE)
+    changed = ("space=", "budget.", "engine.args", "load.requests")
+    settings = [setting for setting in SETTINGS if not setting.startswith(changed)]
+    study, sockets = tmp_path / "studies" / "edge", _sockets()
+    killer = threading.Thread(target=_kill_core_under_load, args=(tmp_path, study), daemon=True)
+    killer.start()
+    done = sweep(
+        f"model.path={tiny_llama}", "study=edge", "space=edge.yaml", "budget.launches=3",
+        "load.requests_per_stream=20", *settings,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    baseline, no_room, killed = journal(study)
+    assert baseline["verdict"] == "OK", baseline["cause"]
+    assert (no_room["verdict"], no_room["phase"]) == ("CAPACITY", "start"), no_room["cause"]
+    assert no_room["learnt"]["rule"] == "no_kv_memory"
+    assert (killed["verdict"], killed["phase"]) == ("CRASH_UNDER_LOAD", "load"), killed["cause"]
+    assert killed["remedy"]
+    assert killed["evidence"]
+    bounds = json.loads(sweep("bounds", "study=edge", "format=json").stdout)
+    assert "no_kv_memory" in json.dumps(bounds)
+    log = study / "trials" / str(no_room["number"]) / "server.log"
+    told = json.loads(sweep("diagnose", f"log={log}", "format=json").stdout)
+    assert (told["verdict"], told["learnt"]["rule"]) == ("CAPACITY", "no_kv_memory")
+    assert _sockets() <= sockets, "vLLM's own sockets go with their launch, killed or not"
+
+
+def _sockets() -> set[Path]:
+    return {path for path in Path(tempfile.gettempdir()).iterdir() if path.is_socket()}
+
+
+def _kill_core_under_load(folder: Path, study: Path) -> None:
+    """Kill the engine core of trial 2 once its server has answered a few requests."""
+    log = study / "trials" / "2" / "server.log"
+    while not (log.exists() and log.read_text(errors="replace").count("/v1/completions") > 5):
+        time.sleep(0.1)
+    for process in engine_processes(folder):
+        if "EngineCore" in process.name():
+            process.kill()
 
 
 def test_embedded_model_answers_with_its_own_words(tmp_path: Path, sweep: Sweep) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,9 @@ def _assert_child(client: Any, run: Any, outcome: TrialOutcome, form: RunForm) -
 
 
 def _assert_artifact(client: Any, run: Any, outcome: TrialOutcome) -> None:
-    path = client.download_artifacts(run.info.run_id, "outcome.json")
-    text = Path(path).read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        path = client.download_artifacts(run.info.run_id, "outcome.json", folder)
+        text = Path(path).read_text(encoding="utf-8")
     assert json.loads(text) == json.loads(json.dumps(outcome.to_dict())), (
         f"run {run.info.run_name}: outcome.json is not the journal's line"
     )

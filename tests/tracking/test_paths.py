@@ -115,6 +115,23 @@ def test_replace_folder_keeps_the_old_one_if_it_fails(
     assert [path.name for path in tmp_path.iterdir()] == ["recommended"]
 
 
+def test_what_a_killed_tuner_had_in_the_making_goes(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path, "s")
+    paths.create()
+    run_dir = paths.trial_dir(3, 2)
+    run_dir.mkdir(parents=True)
+    kept = [paths.reserve, paths.study_yaml, run_dir / "server.log", tmp_path / ".mlflow.lock"]
+    for path in kept:
+        path.touch()
+    (paths.root / ".study.yaml.ab12_xyz").touch()
+    (paths.root / ".recommended.ab12_xyz.old").mkdir()
+    (paths.root / ".recommended.ab12_xyz.old" / "file").touch()
+    (run_dir / ".server.log.ab12_xyz").touch()
+    paths.clear_torn()
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+    assert not list(paths.root.glob(".recommended*"))
+
+
 WRITERS = {
     # The journal appends; everything else that is written here is derived, or made by a launch.
     "sweeper/tracking/journal.py",

@@ -16,6 +16,7 @@ from sweeper.engine.options import read_options
 from sweeper.engine.ports import LOOPBACK
 from sweeper.engine.protocol import EngineFacts, LaunchRequest, ParameterValue
 from sweeper.engine.served import Command, ServedEngine
+from sweeper.engine.socket_folder import socket_folder
 from sweeper.engine.vllm import checking, effective, flags, log_facts, told
 from sweeper.engine.vllm.facts import VllmInstallation, probe
 from sweeper.engine.vllm.options import VllmOptions
@@ -23,6 +24,7 @@ from sweeper.engine.vllm.tolerances import TOLERATED
 from sweeper.verdicts import Diagnosis, Phase
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
+SOCKETS_VARIABLE = "VLLM_RPC_BASE_PATH"
 
 
 class VllmEngine(ServedEngine):
@@ -134,6 +136,10 @@ class VllmEngine(ServedEngine):
     def _cache_folder(self) -> Path:
         return (self.cache_dir / "vllm" / set_key(self.devices())).resolve()
 
+    def sockets(self) -> Path | None:
+        """One folder a set of devices; vLLM itself leaves its sockets in the temporary folder."""
+        return None if SOCKETS_VARIABLE in self.cfg.env else socket_folder(self.devices())
+
     def _environment(self, models: list[str]) -> dict[str, str]:
         env = {
             "VLLM_NO_USAGE_STATS": "1",
@@ -141,6 +147,8 @@ class VllmEngine(ServedEngine):
             "VLLM_HOST_IP": LOOPBACK,
             CACHE_VARIABLE: str(self._cache_folder()),
         }
+        if (sockets := self.sockets()) is not None:
+            env[SOCKETS_VARIABLE] = str(sockets)
         if all(Path(model).is_dir() for model in models):
             env["HF_HUB_OFFLINE"] = "1"
         if self._options.server_info:

@@ -90,6 +90,16 @@ def test_a_tokenizer_from_the_hub_keeps_the_network(tmp_path: Path) -> None:
     assert "HF_HUB_OFFLINE" not in command.env
 
 
+def test_sockets_go_to_a_folder_that_goes_with_the_launch(tmp_path: Path) -> None:
+    ours = engine(tmp_path)
+    command = ours.command(request(tmp_path, "Org/Model"), ENDPOINT)
+    assert command.env["VLLM_RPC_BASE_PATH"] == str(ours.sockets())
+    theirs = engine(tmp_path, env={"VLLM_RPC_BASE_PATH": "/mine"})
+    assert theirs.sockets() is None
+    command = theirs.command(request(tmp_path, "Org/Model"), ENDPOINT)
+    assert command.env["VLLM_RPC_BASE_PATH"] == "/mine"
+
+
 def test_development_mode_is_off_unless_asked_for(tmp_path: Path) -> None:
     plain = engine(tmp_path).command(request(tmp_path, "Org/Model"), ENDPOINT)
     asked = engine(tmp_path, options={"server_info": True})
