@@ -9,8 +9,9 @@ VENV_PYTHON := .venv/bin/python
 ARGS ?=
 PORT ?= 5000
 MLFLOW_DB := studies/mlflow.db
-# End-to-end tests are left out of this: two engines on few cores would slow each other down.
-PARALLEL := -n auto --maxprocesses=4 --dist worksteal
+# Most tests wait for servers they have started, so there are more workers than cores. End-to-end tests are
+# left out: two engines on few cores would slow each other down.
+PARALLEL := -n 4 --dist worksteal
 
 .PHONY: help setup sweep test test-unit chaos check format ui
 

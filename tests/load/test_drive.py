@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
+import os
+import signal
 import threading
 import time
 
@@ -182,13 +183,18 @@ def test_the_level_has_a_deadline() -> None:
 
 def test_an_interrupt_comes_out_promptly() -> None:
     with running(Dials(fault=lambda _: "stall")) as stub:
-        timer = threading.Timer(0.5, _thread.interrupt_main)
+        # Whoever starts the tests in the background may have had it ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         started = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            drive(stub, request_timeout_s=60.0)
-        timer.cancel()
-    assert time.monotonic() - started < 3
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                drive(stub, request_timeout_s=60.0)
+        finally:
+            timer.cancel()
+            signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - started < 10
 
 
 def test_a_broken_liveness_probe_is_a_bug_and_not_a_hang() -> None:

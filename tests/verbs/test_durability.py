@@ -70,7 +70,8 @@ STEPS = [
     ("die-within", "sweeper.tracking.journal:Journal._write", 1, 0),
     ("die-after", "sweeper.tracking.journal:Journal.append", 1, 1),
     ("die-after", "sweeper.tracking.mlflow_log:MlflowTracker.record", 1, 1),
-    ("die-after", "sweeper.search.in_flight:clear", 1, 1),
+    # The first call is for the note that the step before has left.
+    ("die-after", "sweeper.search.in_flight:clear", 2, 1),
     ("die-before", "sweeper.verbs.finish:write_report", 1, 1),
 ]
 

@@ -66,6 +66,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class SideBySide(TransformersEngine):
+    """Holds no device: the servers of these tests run at the same time, and nothing is measured."""
+
+    def devices(self) -> tuple[str, ...]:
+        return ()
+
+
 class Launcher:
     """Starts servers on one model; each launch has a token by which its leftovers are found."""
 
@@ -78,7 +85,7 @@ class Launcher:
         # Threads of such a small model would only wait for one another.
         env = {"OMP_NUM_THREADS": "1"}
         full = EngineConfig(name="transformers", stop_timeout_s=5.0, env=env, **cfg)
-        return TransformersEngine(full, cache_dir=self.folder)
+        return SideBySide(full, cache_dir=self.folder)
 
     def request(self, parameters: dict[str, Any], **changes: Any) -> LaunchRequest:
         # One for each: a launch that stops takes everything with its token along.
