@@ -42,7 +42,8 @@ seeds:
 SETTINGS = [
     "space=space.yaml",
     "load.concurrency=[1,4]",
-    "load.requests_per_stream=4",
+    # Short requests: the first and the last of a stream must not make up most of them.
+    "load.requests_per_stream=8",
     "workload.input_tokens=24",
     "workload.output_tokens=32",
     "quality.max_prompts=4",
