@@ -37,6 +37,13 @@ EVIDENCE_LINES_AFTER = 4
 _AFTER_START = frozenset({Phase.WARMUP, Phase.LOAD, Phase.QUALITY, Phase.STOP})
 
 
+DEAD_INSIDE = "a process of the engine ended without a word, and its server with it"
+_DEAD_INSIDE_REMEDY = (
+    "it was killed from outside, or by the kernel for memory: look for it in the kernel's log "
+    "(dmesg); if it stands there, lower what the launch takes of the host's memory"
+)
+
+
 @dataclass(frozen=True)
 class _Found:
     """A line with the rule that knows it, or an exception that none knows."""
@@ -54,6 +61,7 @@ def diagnose(
     rules: Sequence[Rule],
     wrappers: re.Pattern[str],
     last_resort: Sequence[Rule] = (),
+    dead_inside: re.Pattern[str] | None = None,
 ) -> Diagnosis:
     """Explain a failed launch. Never raises, whatever the text.
 
@@ -65,6 +73,7 @@ def diagnose(
         rules: known texts; of several on one line the first wins.
         wrappers: lines that only say that there is a cause elsewhere.
         last_resort: kinds of texts, asked only where no rule knows any line.
+        dead_inside: lines by which a server tells that a process of its own has gone.
     """
     log = lines(log_text)
     ready_at = ready_line(log) if phase in _AFTER_START else None
@@ -76,7 +85,7 @@ def diagnose(
         found = _cause(log[ready_at:], log, rules, wrappers, kinds)
     found = found or _cause(log, log, rules, wrappers, kinds)
     if found is None:
-        diagnosis = _silent(log, phase, exit_code)
+        diagnosis = _silent(log, phase, exit_code, dead_inside)
     elif found.rule is None:
         half = MAX_EVIDENCE_CHARS // 2
         evidence = f"{_around(log, found.line.number, half - 5)}\n...\n{tail(log)[-half:]}"
@@ -177,9 +186,17 @@ def _from_rule(found: _Found, rule: Rule, log: Sequence[Line], log_text: str) ->
     return Diagnosis(verdict, Phase.START, cause, remedy, evidence, learnt)
 
 
-def _silent(log: Sequence[Line], phase: Phase, exit_code: int | None) -> Diagnosis:
+def _silent(
+    log: Sequence[Line],
+    phase: Phase,
+    exit_code: int | None,
+    dead_inside: re.Pattern[str] | None,
+) -> Diagnosis:
     """The log names no cause: what the end of the process tells."""
-    told = told_exit_code(log) if exit_code is None or exit_code > 0 else None
+    told = told_exit_code(log) if exit_code is None or exit_code >= 0 else None
+    by_itself = told is None and (exit_code is None or exit_code >= 0)
+    if by_itself and dead_inside and any(dead_inside.search(line.text) for line in log):
+        return replace(_unclear(phase, DEAD_INSIDE, tail(log)), remedy=_DEAD_INSIDE_REMEDY)
     if exit_code is None and told is None:
         return _unclear(phase, NO_CAUSE, tail(log))
     end = ending(told if told is not None else exit_code)

@@ -15,9 +15,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
@@ -262,22 +264,21 @@ def test_what_the_real_engine_dies_of_is_explained(
 ) -> None:
     """No room for a KV cache, then an engine core that is killed behind a healthy server."""
     (tmp_path / "edge.yaml").write_text(EDGE)
-    changed = ("space=", "budget.", "engine.args", "load.requests")
+    changed = ("space=", "budget.", "engine.args")
     settings = [setting for setting in SETTINGS if not setting.startswith(changed)]
     study, sockets = tmp_path / "studies" / "edge", _sockets()
     killer = threading.Thread(target=_kill_core_under_load, args=(tmp_path, study), daemon=True)
     killer.start()
     done = sweep(
-        f"model.path={tiny_llama}", "study=edge", "space=edge.yaml", "budget.launches=3",
-        "load.requests_per_stream=20", *settings,
-    )  # fmt: skip
+        f"model.path={tiny_llama}", "study=edge", "space=edge.yaml", "budget.launches=3", *settings
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     baseline, no_room, killed = journal(study)
     assert baseline["verdict"] == "OK", baseline["cause"]
     assert (no_room["verdict"], no_room["phase"]) == ("CAPACITY", "start"), no_room["cause"]
     assert no_room["learnt"]["rule"] == "no_kv_memory"
     assert (killed["verdict"], killed["phase"]) == ("CRASH_UNDER_LOAD", "load"), killed["cause"]
-    assert killed["remedy"]
+    assert "ended without a word" in killed["cause"]
     assert killed["evidence"]
     bounds = json.loads(sweep("bounds", "study=edge", "format=json").stdout)
     assert "no_kv_memory" in json.dumps(bounds)
@@ -296,9 +297,11 @@ def _kill_core_under_load(folder: Path, study: Path) -> None:
     log = study / "trials" / "2" / "server.log"
     while not (log.exists() and log.read_text(errors="replace").count("/v1/completions") > 5):
         time.sleep(0.1)
-    for process in engine_processes(folder):
-        if "EngineCore" in process.name():
-            process.kill()
+    # It has renamed itself, and lost its environment by that: it is known by name and folder.
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.name().startswith("VLLM::EngineCor") and Path(process.cwd()) == folder:
+                process.kill()
 
 
 def test_embedded_model_answers_with_its_own_words(tmp_path: Path, sweep: Sweep) -> None:

@@ -47,6 +47,11 @@ WRAPPERS = re.compile(
 )
 """Lines that follow from a failure, or warn of none, or show what ran; never the class of one."""
 
+DEAD_INSIDE = re.compile(
+    r"EngineDeadError|Engine core proc(?:ess)? \S+ died unexpectedly"
+    r"|Worker proc \S+ died unexpectedly"
+)
+
 RULES: tuple[Rule, ...] = (
     *MEMORY,
     *HOST_MEMORY,
@@ -68,5 +73,11 @@ RULES: tuple[Rule, ...] = (
 def diagnose_vllm(log_text: str, phase: Phase, exit_code: int | None) -> Diagnosis:
     """Explain why a vLLM server failed. See `sweeper.engine.diagnosis.diagnose`."""
     return diagnose(
-        log_text, phase, exit_code, rules=RULES, wrappers=WRAPPERS, last_resort=LAST_RESORT
+        log_text,
+        phase,
+        exit_code,
+        rules=RULES,
+        wrappers=WRAPPERS,
+        last_resort=LAST_RESORT,
+        dead_inside=DEAD_INSIDE,
     )

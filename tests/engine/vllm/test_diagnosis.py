@@ -425,6 +425,30 @@ def test_wrappers_alone_are_unknown_with_the_tail_kept() -> None:
     assert "shutting down executor" in found.evidence
 
 
+@pytest.mark.parametrize("exit_code", [None, 0, 1])
+def test_a_core_that_was_killed_under_load_is_told_from_a_server_that_ended(
+    exit_code: int | None,
+) -> None:
+    """As vLLM 0.32 words it: the server notices, shuts down in order, and exits with 0."""
+    log = "\n".join(
+        [
+            "INFO:     Application startup complete.",
+            "(APIServer pid=7) ERROR 11-30 07:17:25 [async_llm.py:906] AsyncLLM output_handler failed.",
+            "(APIServer pid=7) ERROR 11-30 07:17:25 [async_llm.py:906] "
+            "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack "
+            "trace (above) for the root cause.",
+            "INFO:     Shutting down",
+            "INFO:     Finished server process [7]",
+        ]
+    )
+    found = diagnose_vllm(log, Phase.LOAD, exit_code)
+    assert found.verdict is Verdict.CRASH_UNDER_LOAD
+    assert "ended without a word" in found.cause
+    assert "dmesg" in found.remedy
+    assert "EngineDeadError" in found.evidence
+    assert diagnose_vllm(log, Phase.LOAD, -9).cause != found.cause
+
+
 def test_unknown_exception_is_told_as_the_cause() -> None:
     found = diagnose_vllm(wrapped("KeyError: 'a_new_thing'"), Phase.START, 1)
     assert (found.verdict, found.cause) == (Verdict.UNKNOWN, "KeyError: 'a_new_thing'")
