@@ -20,6 +20,7 @@ help:
 	@echo "make test                           unit tests, chaos, then end-to-end tests on a real engine"
 	@echo "make chaos [ARGS='--seed 2']        200 launches with random faults and kills, all checked"
 	@echo "make check                          lint, formatting, types, architecture"
+	@echo "make ui [PORT=5000]                 open MLflow on the studies made here"
 	@echo "make setup [EXTRA=cpu|vllm|none]    only make the environment .venv"
 
 setup:
