@@ -22,3 +22,9 @@ def own_runtime_folder() -> Iterator[None]:
         del os.environ[VARIABLE]
     else:
         os.environ[VARIABLE] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_is_kept() -> None:
+    """Commands start as they do for a user: compiled once, not anew by every process of a test."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -51,14 +51,16 @@ def test_one_clear_message(sweeper: Run, arguments: list[str], word: str) -> Non
     ids=" ".join,
 )
 def test_answers_within_a_second(sweeper: Run, arguments: list[str]) -> None:
-    """The best of three, beside a yardstick: other work on the machine is not the product's."""
-    spent, yardstick = [], []
-    for _ in range(3):
+    """The best of five, each beside a yardstick: other work on the machine is not the product's."""
+    seen = []
+    for _ in range(5):
         started = time.monotonic()
         sweeper(*arguments)
-        spent.append(time.monotonic() - started)
-        yardstick.append(hydra_s())
-    assert min(spent) < stretched(1.0, min(yardstick))
+        spent_s = time.monotonic() - started
+        seen.append((spent_s, stretched(1.0, hydra_s())))
+        if seen[-1][0] < seen[-1][1]:
+            return
+    pytest.fail(f"seconds and limits: {seen}")
 
 
 def test_an_empty_choice_is_named(sweeper: Run, tmp_path: Path) -> None:
