@@ -18,6 +18,11 @@ def hydra_s() -> float:
     return time.monotonic() - started
 
 
+UNEVEN = 1.4
+"""How much busier a busy machine may have been a moment before the yardstick."""
+
+
 def stretched(limit_s: float, yardstick_s: float) -> float:
     """A limit for a quiet machine, as it is on this one now; never below the limit itself."""
-    return limit_s * max(1.0, yardstick_s / QUIET_S)
+    slower = yardstick_s / QUIET_S
+    return limit_s * (slower * UNEVEN if slower > 1 else 1.0)

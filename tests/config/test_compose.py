@@ -184,16 +184,17 @@ def test_composition_is_quick_and_imports_nothing_heavy() -> None:
         "compose(['model=qwen7b', 'budget.launches=3']);"
         "print(sorted(heavy), time.perf_counter() - begun)"
     )
-    best, yardstick = 9.0, 9.0
-    for _ in range(3):  # the machine may be busy; the quickest of three is the code's own time
+    seen = []
+    for _ in range(5):  # the machine may be busy: each beside a yardstick, and the best counts
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         heavy, seconds = done.stdout.rsplit(" ", 1)
         assert heavy == "[]"
-        best = min(best, float(seconds))
-        yardstick = min(yardstick, hydra_s())
-    assert best < stretched(1.0, yardstick)
+        seen.append((float(seconds), stretched(1.0, hydra_s())))
+        if seen[-1][0] < seen[-1][1]:
+            return
+    pytest.fail(f"seconds and limits: {seen}")
 
 
 def test_the_packaged_folder_is_complete() -> None:
