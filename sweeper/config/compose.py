@@ -7,7 +7,7 @@ from typing import Any
 from sweeper.config.adjust import adjust
 from sweeper.config.checks import check
 from sweeper.config.defaults import profile_for
-from sweeper.config.files import is_file_option, read_group_file
+from sweeper.config.files import is_file_option, read_group_file, read_recipe_file
 from sweeper.config.location import conf_dir
 from sweeper.config.names import check_names
 from sweeper.config.overrides import Override, read_overrides
@@ -63,6 +63,8 @@ def _names_a_model_by_path_only(read: list[Override]) -> bool:
 
 def _register(item: Override) -> str:
     """Option text of a group; a user's file becomes a node in Hydra's store."""
+    if isinstance(item.value, list):
+        return f"{item.key}=[{','.join(_listed(item.key, option) for option in item.value)}]"
     if not is_file_option(item.value):
         return item.text
     from hydra.core.config_store import ConfigStore
@@ -70,6 +72,18 @@ def _register(item: Override) -> str:
     content = read_group_file(item.key, item.value)
     ConfigStore.instance().store(group=item.key, name="from_file", node=content)
     return f"{item.key}=from_file"
+
+
+def _listed(group: str, option: str) -> str:
+    """One option of a listed group; a user's file becomes the recipe that has its name."""
+    if not is_file_option(option):
+        return option
+    from hydra.core.config_store import ConfigStore
+
+    name, content = read_recipe_file(group, option)
+    package = f"{group}.recipes.{name}"
+    ConfigStore.instance().store(group=group, name=f"file_{name}", node=content, package=package)
+    return f"file_{name}"
 
 
 def _compose(texts: list[str]) -> Any:

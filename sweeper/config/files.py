@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,25 @@ def read_group_file(group: str, option: str) -> dict[str, Any]:
     for name, value in data.items():
         check_value(f"{group}.{name}", value, where=str(path))
     return {"name": path.stem, **data}
+
+
+def read_recipe_file(group: str, option: str) -> tuple[str, dict[str, Any]]:
+    """Name and content of a recipe of the user's own: one recipe a file, named like the file.
+
+    Raises:
+        ConfigError: as `read_group_file`.
+    """
+    path = Path(option).expanduser()
+    data = _load(group, path)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem)
+    if not isinstance(data, dict):
+        raise ConfigError(
+            f"{group}={option}: the file holds {_what(data)}, not a mapping",
+            "write a recipe's keys, one a line: tool, bits, group_size ...",
+        )
+    for key, value in data.items():
+        check_value(f"{group}.recipes.{name}.{key}", value, where=str(path))
+    return name, data
 
 
 def _load(group: str, path: Path) -> Any:

@@ -17,6 +17,9 @@ from sweeper.config.suggest import did_you_mean, nearest
 from sweeper.config.values import check_value, show, unknown_key
 from sweeper.errors import ConfigError
 
+LISTED_GROUPS = ("quantize",)
+"""Groups of which several options may be chosen at once, `quantize=[awq,gptqmodel]`."""
+
 SPACE_EDITS = ("space.parameters.", "space.fixed.")
 """Keys whose edits are carried out by `sweeper.config.edits`, not by Hydra."""
 
@@ -27,7 +30,7 @@ class Override:
 
     Attributes:
         key: group or dotted key.
-        value: plain value; for a group the option's name or file.
+        value: plain value; for a group the option's name or file, for a listed group all of them.
         group: True if it chooses a group's option.
         delete: True for ``~key``.
         text: what Hydra is given; empty if nothing.
@@ -142,7 +145,7 @@ def _quote(key: str, value: str) -> str:
 def _sweep(key: str, text: str) -> ConfigError:
     value = text.partition("=")[2]
     remedy = f"write a list, '{key}=[{value}]', or one value (what is searched: space.parameters)"
-    if key in groups():
+    if key in groups() and key not in LISTED_GROUPS:
         remedy = f"one study has one: {key}={value.partition(',')[0]}"
     return ConfigError(f"{text}: several values at once are not taken here", remedy)
 
@@ -163,6 +166,8 @@ def _read_deletion(key: str, text: str) -> Override:
 
 
 def _read_group(group: str, value: Any, body: str) -> Override:
+    if group in LISTED_GROUPS:
+        return _read_listed(group, value)
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         raise ConfigError(
             f"{group} takes the name of an option or a YAML file, not {show(value)}",
@@ -174,6 +179,23 @@ def _read_group(group: str, value: Any, body: str) -> Override:
     if option not in options(group):
         raise _unknown_option(group, option)
     return Override(group, option, group=True, delete=False, text=body)
+
+
+def _read_listed(group: str, value: Any) -> Override:
+    given = value if isinstance(value, list) else [value]
+    chosen = [_read_one(group, item) for item in given]
+    return Override(group, chosen, group=True, delete=False, text="")
+
+
+def _read_one(group: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"{group} takes names of options or YAML files, not {show(value)}",
+            f"options: {', '.join(options(group))}; several: '{group}=[a,b]'",
+        )
+    if not is_file_option(value) and value not in options(group):
+        raise _unknown_option(group, value)
+    return value
 
 
 def _unknown_option(group: str, option: str) -> ConfigError:

@@ -58,7 +58,7 @@ class Point:
 
 @dataclass
 class QualityScore:
-    """Agreement with the reference.
+    """Agreement with the reference, and whatever else of the output was measured.
 
     Attributes:
         agreement: share of the reference's greedy tokens that the candidate also ranks first.
@@ -68,6 +68,13 @@ class QualityScore:
         tokens: reference tokens scored.
         key: hash of what can change the output; scores are reused by it.
         reused: True if taken from an earlier trial with the same key.
+        agreement_change: agreement minus the reference's own, over the same tokens; None in
+            journals of earlier versions.
+        agreement_change_se: its standard error from paired differences, clustered by prompt.
+        written: what it wrote itself, see `sweeper.quality.written`; empty if it wrote nothing.
+        perplexity: on a text, see `sweeper.quality.perplexity`; empty if not measured.
+        tasks: name → ``{"metric", "value", "se", "n"}``, from lm-eval; empty if not measured.
+        ranked_by: agreement | perplexity | tasks: which of them is "the quality".
     """
 
     agreement: float
@@ -77,6 +84,12 @@ class QualityScore:
     tokens: int
     key: str
     reused: bool = False
+    agreement_change: float | None = None
+    agreement_change_se: float | None = None
+    written: dict[str, Any] = field(default_factory=dict)
+    perplexity: dict[str, float] = field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ranked_by: str = "agreement"
 
 
 @dataclass

@@ -13,6 +13,7 @@ from sweeper.engine.protocol import ParameterValue
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 from sweeper.quality.reference import Reference
+from sweeper.quantize.job import CheckpointJob
 from sweeper.trial.outcome import QualityScore
 
 
@@ -48,6 +49,8 @@ class TrialPlan:
         record_text: whether prompts and outputs are written to the trial's folder.
         hang_timeout_s: how long a server under load may get on with nothing; None scales with the
             start's deadline.
+        to_make: the checkpoint that is made first and then served in the place of `checkpoint`;
+            None if `checkpoint` is served as it is.
     """
 
     number: int
@@ -78,6 +81,7 @@ class TrialPlan:
     hardware: HardwareFacts | None = None
     record_text: bool = False
     hang_timeout_s: float | None = None
+    to_make: CheckpointJob | None = None
 
     @property
     def hang_after_s(self) -> float:
