@@ -103,7 +103,7 @@ def _descend(cls: type[Any], parts: list[str], prefix: str) -> Field | None:
 
 
 def _inside(key: str, rest: list[str], annotation: Any, cls: type[Any]) -> Field | None:
-    """A free key: of the mapping's value type, and deeper only into a section or where that is Any."""
+    """A free key: of the mapping's value type; deeper only into a section, or where that is Any."""
     element = typing.get_args(annotation)[1]
     if dataclasses.is_dataclass(element) and isinstance(element, type) and len(rest) > 1:
         return _descend(element, rest[1:], f"{key}.{rest[0]}.")
