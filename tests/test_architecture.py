@@ -18,10 +18,10 @@ PACKAGE = ROOT / "sweeper"
 ORDER = (
     ("errors", "redaction", "verdicts"),
     ("config",),
+    ("toolchain",),
     ("models",),
     ("hardware",),
     ("space",),
-    ("toolchain",),
     ("estimate",),
     ("quantize",),
     ("engine",),

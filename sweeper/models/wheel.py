@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from sweeper.errors import ModelError
+from sweeper.toolchain.environment import find_uv
 
 _TIMEOUT_S = 900.0
 
@@ -60,9 +60,7 @@ def _clients(distribution: str, version: str, scratch: Path) -> list[list[str]]:
     commands = []
     if importlib.util.find_spec("pip") is not None:
         commands.append([sys.executable, "-m", "pip", *download])
-    beside = Path(sys.executable).with_name("uv")
-    uv = str(beside) if beside.exists() else shutil.which("uv")
-    if uv:
+    if uv := find_uv():
         commands.append([uv, "tool", "run", "pip", *download])
     return commands
 

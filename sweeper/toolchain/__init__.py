@@ -1,1 +1,1 @@
-"""Programs that need an environment of their own, run as workers. No worker stands here yet."""
+"""Programs that need an environment of their own: run as workers, spoken to by JSON lines."""

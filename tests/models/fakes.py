@@ -29,8 +29,9 @@ LLAMA: dict[str, Any] = {
 # Reads no GGUF, but follows the protocol of `gguf_worker`; {body} may do anything.
 WORKER = """
 import json, pathlib, sys, time
-folder, file, target = sys.argv[1:]
-source, target = pathlib.Path(folder, file), pathlib.Path(target)
+request = json.loads(sys.stdin.readline())
+source = pathlib.Path(request["folder"], request["file"])
+target = pathlib.Path(request["target"])
 say = lambda **event: print(json.dumps(event), flush=True)
 with open({calls!r}, "a") as calls:
     calls.write("called\\n")
@@ -42,7 +43,7 @@ say(event="phase", name="load")
 time.sleep(0.2)
 (target / "config.json").write_text({json.dumps(LLAMA)!r})
 (target / "model.safetensors").write_bytes(source.read_bytes()[::-1])
-say(event="done", versions={{"torch": "0", "transformers": "0"}})
+say(event="done", result={{"versions": {{"torch": "0", "transformers": "0"}}}})
 """
 
 

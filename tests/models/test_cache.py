@@ -11,7 +11,20 @@ import pytest
 
 from sweeper.config.schema import SweeperConfig
 from sweeper.errors import ModelError
-from sweeper.models.cache import MANIFEST, build_once, cache_dir, verified
+from sweeper.models import cache
+from sweeper.models.cache import (
+    MANIFEST,
+    build_once,
+    cache_dir,
+    hold,
+    is_held,
+    last_used_s,
+    leftovers,
+    remove_unused,
+    sha256_of,
+    unchanged,
+    verified,
+)
 
 
 class Builder:
@@ -128,3 +141,67 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SWEEPER_CACHE_DIR", str(tmp_path / "s"))
     assert cache_dir(SweeperConfig()) == tmp_path / "s"
     assert cache_dir(SweeperConfig(cache_dir="~/c")) == tmp_path / "c"
+
+
+def test_what_is_used_often_is_read_only_where_its_time_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_once(tmp_path / "m", Builder(), print)
+    read: list[str] = []
+    monkeypatch.setattr(cache, "sha256_of", lambda path: read.append(path.name) or sha256_of(path))
+    assert unchanged(tmp_path / "m") is not None
+    assert read == []
+
+    # A copied cache has other times: it is read once, and then known again.
+    os.utime(tmp_path / "m" / "weights", ns=(1, 1))
+    assert unchanged(tmp_path / "m") is not None
+    assert unchanged(tmp_path / "m") is not None
+    assert read == ["weights"]
+
+    (tmp_path / "m" / "weights").write_bytes(b"x" * 1000)
+    assert unchanged(tmp_path / "m") is None
+    (tmp_path / "m" / "weights").write_bytes(b"w" * 999)
+    assert unchanged(tmp_path / "m") is None
+
+
+def test_a_folder_is_judged_by_the_check_that_is_given(tmp_path: Path) -> None:
+    build = Builder()
+    build_once(tmp_path / "m", build, print)
+    build_once(tmp_path / "m", build, print, lambda folder: None)
+    assert build.calls == 2
+
+
+def test_what_is_held_or_made_is_not_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    assert last_used_s(folder) is None
+
+    def build(partial: Path) -> dict[str, Any]:
+        assert is_held(folder)
+        assert not remove_unused(folder)
+        assert leftovers(folder) == [partial]
+        (partial / "weights").write_bytes(b"w")
+        return {}
+
+    build_once(folder, build, print)
+    assert not is_held(folder)
+    with hold(folder), hold(folder):
+        assert is_held(folder)
+        assert not remove_unused(folder)
+    assert verified(folder) is not None
+    used = last_used_s(folder)
+    assert used is not None and abs(used - time.time()) < 60
+
+    (tmp_path / "m.partial-1").mkdir()
+    assert remove_unused(folder)
+    assert remove_unused(folder), "to remove what is gone is no error"
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_the_last_use_is_the_time_of_the_hold(tmp_path: Path) -> None:
+    with hold(tmp_path / "m"):
+        pass
+    os.utime(tmp_path / ".m.use", (1, 1))
+    assert last_used_s(tmp_path / "m") == 1
+    with hold(tmp_path / "m"):
+        used = last_used_s(tmp_path / "m")
+        assert used is not None and used > 1
