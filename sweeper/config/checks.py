@@ -13,6 +13,9 @@ from sweeper.config.engine_checks import check_engine
 from sweeper.config.load_checks import ARRIVALS, LEVELS, check_load, has_limits
 from sweeper.config.load_checks import KINDS as LOAD_KINDS
 from sweeper.config.names import study_name_fault
+from sweeper.config.quality_checks import KINDS as QUALITY_KINDS
+from sweeper.config.quality_checks import check_quality
+from sweeper.config.recipe_checks import check_recipes
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.suggest import did_you_mean
 from sweeper.config.workload_checks import DISTRIBUTIONS, KINDS, check_workload
@@ -26,7 +29,7 @@ CHOICES = {
     "load.arrivals": ARRIVALS,
     "workload.kind": KINDS,
     "workload.length_distribution": DISTRIBUTIONS,
-    "quality.kind": ("agreement", "none"),
+    "quality.kind": QUALITY_KINDS,
     "objective.kind": ("frontier", "slo", "point", "metrics"),
     "sampler.kind": ("auto", "gp", "tpe", "random", "nsgaii", "qmc", "grid"),
     "launcher.kind": ("local",),
@@ -43,6 +46,9 @@ POSITIVE = (
     "quality.max_prompts",
     "quality.max_loglik_drop_nats",
     "quality.request_timeout_s",
+    "quality.text_tokens",
+    "quality.task_limit",
+    "quality.tasks_timeout_s",
     "tracking.timeout_s",
     "budget.launches",
     "budget.minutes",
@@ -60,6 +66,8 @@ POSITIVE = (
 )
 NOT_NEGATIVE = (
     "engine.device_wait_s",
+    "quality.written_tokens",
+    "quality.few_shot",
     "sampler.seed",
     "workload.seed",
     "workload.temperature",
@@ -134,7 +142,7 @@ def _ranges(cfg: SweeperConfig) -> None:
             unlimited = " (null means no limit)" if key.startswith("budget.") else ""
             raise ConfigError(f"{key}={value} must be above 0", f"set {key}=1 or more{unlimited}")
     for key in NOT_NEGATIVE:
-        if _get(cfg, key) < 0:
+        if (_get(cfg, key) or 0) < 0:
             raise ConfigError(f"{key}={_get(cfg, key)} is negative", f"set {key}=0 or more")
 
 
@@ -253,6 +261,8 @@ CHECKS: tuple[Callable[[SweeperConfig], None], ...] = (
     check_load,
     check_workload,
     check_engine,
+    check_recipes,
+    check_quality,
     _objective,
     _hardware,
     _tracking,

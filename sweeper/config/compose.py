@@ -11,6 +11,7 @@ from sweeper.config.files import is_file_option, read_group_file, read_recipe_fi
 from sweeper.config.location import conf_dir
 from sweeper.config.names import check_names
 from sweeper.config.overrides import Override, read_overrides
+from sweeper.config.quality_checks import check_quality_files
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.secrets import check_secrets, remember_secrets
 from sweeper.config.trust import check_trust
@@ -40,6 +41,7 @@ def compose(
         check_trust(cfg)
         check_secrets(cfg)
         check(cfg)
+        check_quality_files(cfg)
     return cfg
 
 

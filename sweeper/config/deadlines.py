@@ -1,6 +1,7 @@
 """Every deadline of a trial, in the order in which they apply. Nothing in a trial waits for ever.
 
     deadline         of what                                    key, and what it is unless given
+    quantize_s       making a quantized checkpoint              quantize.timeout_s, by size
     device_wait_s    another tuner's launch on our devices      engine.device_wait_s, 1 h
     memory_s         device memory at rest, and back            engine.memory_patience_s, 60 s
     start_s          from the process to its first answer        engine.start_timeout_s, by size
@@ -11,6 +12,7 @@
     level_s          one level, warm-up included                load.level_timeout_s
     judge_request_s  one request of the quality phase           quality.request_timeout_s
     quality_s        the quality phase as a whole               quality.timeout_s, 2 x start_s
+    tasks_s          lm-eval's tasks, apart from that phase     quality.tasks_timeout_s, 2 h
     stop_s           from TERM to KILL                          engine.stop_timeout_s
 
 `start_s` grows with the bytes that a start has to read (`sweeper.search.setup`), and what is a
@@ -24,6 +26,21 @@ MIN_STALL_S = 300.0
 MIN_HANG_S = 180.0
 MIN_TOKENIZE_S = 120.0
 MIN_QUALITY_S = 1800.0
+
+# The slowest that is still at work: a processor with few cores quantizes a megabyte of weights in
+# about a second, and an environment may have to be downloaded first.
+QUANTIZE_BASE_S = 3600.0
+QUANTIZE_BYTES_PER_S = 1e6
+
+
+def quantize_s(given_s: float | None, size_bytes: float) -> float:
+    """How long one quantized checkpoint may take to be made.
+
+    Args:
+        given_s: ``quantize.timeout_s``.
+        size_bytes: of the unquantized weights.
+    """
+    return QUANTIZE_BASE_S + size_bytes / QUANTIZE_BYTES_PER_S if given_s is None else given_s
 
 
 def stall_s(given_s: float | None, start_s: float) -> float:

@@ -1,19 +1,33 @@
-"""Edits of the search space on the command line: `space.parameters.NAME…` and `space.fixed.NAME`.
+"""Edits of the search space and of recipes on the command line: `space.parameters.NAME…`,
+`space.fixed.NAME` and `quantize.recipes.NAME…`.
 
 They are carried out here, after composition, and not by Hydra: a parameter's name may hold a dot
-(`env.OMP_NUM_THREADS`), a list of choices replaces a range instead of being merged into it, and
-what is fixed is no longer searched.
+(`env.OMP_NUM_THREADS`), a list of choices replaces a range instead of being merged into it, what is
+fixed is no longer searched, and a recipe may be a new one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweeper.config.overrides import SPACE_EDITS, Override
-from sweeper.config.schema import SpaceConfig
+from sweeper.config.overrides import RECIPE_EDITS, SPACE_EDITS, Override
+from sweeper.config.schema import QuantizeConfig, RecipeConfig, SpaceConfig
 from sweeper.config.suggest import did_you_mean
+from sweeper.config.values import check_value, show
 from sweeper.errors import ConfigError
+
+NESTED = ("flag", "env", "quantize")
+"""First parts of names with a dot in them."""
+
+
+def flatten(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """`flag: {x: …}` means `flag.x: …`; a dot cannot be typed into a key on the command line."""
+    for name, form in entries.items():
+        if name in NESTED and isinstance(form, Mapping):
+            yield from ((f"{name}.{inner}", value) for inner, value in form.items())
+        else:
+            yield str(name), form
 
 
 def edit_space(space: SpaceConfig, overrides: list[Override]) -> None:
@@ -24,6 +38,41 @@ def edit_space(space: SpaceConfig, overrides: list[Override]) -> None:
     touched = {_edit(space, item) for item in overrides if item.key.startswith(SPACE_EDITS)}
     if touched and not any(item.key == "space.seeds" for item in overrides):
         space.seeds = [seed for seed in space.seeds if not _contradicts(seed, touched, space)]
+
+
+def edit_recipes(quantize: QuantizeConfig, overrides: list[Override]) -> None:
+    """Carry out the edits of recipes in order. In place.
+
+    Raises:
+        ConfigError: a recipe that is not there is to be removed, or one is given as a plain value.
+    """
+    for item in overrides:
+        if item.key.startswith(RECIPE_EDITS):
+            name, *field = item.key.removeprefix(RECIPE_EDITS).split(".")
+            _edit_recipe(quantize.recipes, name, field, item)
+
+
+def _edit_recipe(
+    recipes: dict[str, RecipeConfig], name: str, field: list[str], item: Override
+) -> None:
+    if item.delete:
+        if name not in recipes:
+            raise ConfigError(
+                f"~{item.key}: there is nothing to remove",
+                did_you_mean(name, recipes, what="chosen recipes"),
+            )
+        del recipes[name]
+    elif field:
+        setattr(recipes.setdefault(name, RecipeConfig()), field[0], item.value)
+    elif isinstance(item.value, Mapping):
+        for key, value in item.value.items():
+            check_value(f"{item.key}.{key}", value)
+        recipes[name] = RecipeConfig(**item.value)
+    else:
+        raise ConfigError(
+            f"{item.key} has keys of its own, it is not {show(item.value)}",
+            f"set one of them: {item.key}.tool=..., {item.key}.bits=...",
+        )
 
 
 def _edit(space: SpaceConfig, item: Override) -> str:
@@ -48,7 +97,7 @@ def _edit(space: SpaceConfig, item: Override) -> str:
 
 def _split_name(parts: list[str]) -> tuple[str, list[str]]:
     """`[env, X, choices]` → (`env.X`, `[choices]`)."""
-    count = 2 if parts[0] in ("flag", "env") else 1
+    count = 2 if parts[0] in NESTED else 1
     return ".".join(parts[:count]), parts[count:]
 
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sweeper.config.schema import SweeperConfig
+from sweeper.config.schema import QualityConfig, SweeperConfig
 from sweeper.config.server_address import plain_address
 
 ABSENT = "absent"
 _COSMETIC = {"name"}
 _PATIENCE = {"request_timeout_s", "level_timeout_s", "timeout_s"}
+_UNSCORED = {"written_tokens", "python", "tasks_timeout_s"}
+_ALWAYS = {"kind", "reference_tokens", "max_prompts", "max_loglik_drop_nats"}
 _VOLATILE = {"free_memory_gib", "free_memory_bytes", "detected"}
 
 
@@ -24,6 +26,7 @@ def study_identity(
     engine: dict[str, Any],
     hardware: dict[str, Any],
     workload_sha256: str | None = None,
+    recipes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that decides whether two trials may stand in one study.
 
@@ -41,6 +44,8 @@ def study_identity(
             is only comparable where these are the same; what varies from minute to minute is
             dropped.
         workload_sha256: of the texts behind the workload; it stands for the path of their file.
+        recipes: how checkpoints are made, calibration texts by their content. A study without any
+            has the identity that it had before there were recipes.
 
     Returns:
         Nested mapping of plain JSON values.
@@ -65,11 +70,13 @@ def study_identity(
             "sha256": workload_sha256,
         },
         "load": _without(asdict(cfg.load), hidden),
-        "quality": _without(asdict(cfg.quality), hidden),
+        "quality": _quality(cfg.quality),
         "engine": {**engine, "args": cfg.engine.args, "env": cfg.engine.env, **_address(cfg)},
         "engine_options": cfg.engine.options,
         "hardware": _without(hardware, _VOLATILE),
     }
+    if recipes:
+        identity["quantize"] = dict(recipes)
     plain: dict[str, Any] = json.loads(json.dumps(identity, default=str))
     return plain
 
@@ -102,6 +109,17 @@ def _address(cfg: SweeperConfig) -> dict[str, str]:
         return {}
     named = {} if cfg.engine.served_model is None else {"served_model": cfg.engine.served_model}
     return {"base_url": plain_address(cfg.engine.base_url), **named}
+
+
+def _quality(quality: QualityConfig) -> dict[str, Any]:
+    """How output is judged. What earlier versions did not have enters where it is made use of.
+
+    Otherwise a study of theirs could not be continued: what is left out at its default judges as
+    they did. Writing (`written_tokens`) finds faults and changes no score.
+    """
+    default = asdict(QualityConfig())
+    given = _without(asdict(quality), _COSMETIC | _PATIENCE | _UNSCORED)
+    return {key: value for key, value in given.items() if key in _ALWAYS or value != default[key]}
 
 
 def _show(value: Any) -> str:

@@ -21,6 +21,8 @@ LISTED_GROUPS = ("quantize",)
 """Groups of which several options may be chosen at once, `quantize=[awq,gptqmodel]`."""
 
 SPACE_EDITS = ("space.parameters.", "space.fixed.")
+RECIPE_EDITS = "quantize.recipes."
+EDITS = (*SPACE_EDITS, RECIPE_EDITS)
 """Keys whose edits are carried out by `sweeper.config.edits`, not by Hydra."""
 
 
@@ -64,7 +66,7 @@ def _last_of_each_group(read: list[Override]) -> list[Override]:
 
 def _each_edit(item: Override) -> list[Override]:
     """A mapping of whole parameters (``space.fixed={a:1,b:2}``) as one edit a parameter."""
-    if item.group or item.delete or f"{item.key}." not in SPACE_EDITS:
+    if item.group or item.delete or f"{item.key}." not in EDITS:
         return [item]
     edits = item.value.items()
     return [replace(item, key=f"{item.key}.{name}", value=value) for name, value in edits]
@@ -87,7 +89,7 @@ def _read(parser: Any, text: str) -> Override:
     field = find(key)
     # Free keys of `engine.args` and the like do not exist yet: `++` sets them either way.
     free = field is not None and field.kind in ("inside", "open")
-    text = "" if f"{key}.".startswith(SPACE_EDITS) else f"++{body}" if free else body
+    text = "" if f"{key}.".startswith(EDITS) else f"++{body}" if free else body
     return Override(key, value, group=False, delete=False, text=text)
 
 
@@ -161,7 +163,7 @@ def _read_deletion(key: str, text: str) -> Override:
         raise unknown_key(key)
     if field.kind != "inside":
         raise ConfigError(f"{text}: this key cannot be removed", f"set it: {key}=null")
-    hydra_text = "" if key.startswith(SPACE_EDITS) else text
+    hydra_text = "" if key.startswith(EDITS) else text
     return Override(key, None, group=False, delete=True, text=hydra_text)
 
 

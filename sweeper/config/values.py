@@ -36,7 +36,8 @@ def unknown_key(key: str, *, where: str = "") -> ConfigError:
     """The error for a key that the schema does not have."""
     parent, _, last = key.rpartition(".")
     holder = find(parent) if parent else None
-    if holder is not None and holder.kind != "section":
+    is_entry = holder is not None and dataclasses.is_dataclass(holder.annotation)
+    if holder is not None and holder.kind != "section" and not is_entry:
         return ConfigError(
             f"{_at(where)}there is nothing below {parent}, which takes {holder.takes} (key {key})",
             f"set the whole value: {parent}=...",
@@ -66,7 +67,7 @@ def _nearest_key(last: str, parent: str, siblings: list[str]) -> str:
 
 
 def _names_below(holder: Field | None, parent: str) -> list[str]:
-    if holder is not None and holder.kind == "section":
+    if holder is not None and dataclasses.is_dataclass(holder.annotation):
         return sorted(hints(holder.annotation))
     return [] if parent else sorted(hints(SweeperConfig))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sweeper.config.schema import ModelConfig
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 
@@ -34,6 +35,8 @@ class Context:
         model, hardware, engine, draft: facts, None where unknown (rules that need them then pass).
         required_tokens: longest request of the workload, in tokens.
         missing: see `missing_models`.
+        weights: of the quantized checkpoint that the deployment serves, None where nothing is known
+            of one.
     """
 
     parameters: Mapping[str, Any]
@@ -43,6 +46,7 @@ class Context:
     draft: ModelFacts | None
     required_tokens: int
     missing: frozenset[str] = frozenset()
+    weights: QuantizedWeights | None = None
 
     def number(self, name: str) -> int | None:
         """A whole-number parameter as given, None if absent or a word such as ``auto``."""
@@ -78,6 +82,16 @@ class Context:
             return self.engine.device
         return self.hardware.kind if self.hardware is not None else None
 
+    def is_vllm(self, since: tuple[int, int] | None = None) -> bool:
+        """Whether facts of vLLM hold; an engine that only plays one has its own.
+
+        Args:
+            since: first version of which the facts are known; then an unknown version has none.
+        """
+        if self.engine is None:
+            return since is None
+        return self.engine.name == "vllm" and _version(self.engine.version) >= (since or ())
+
     @property
     def capability(self) -> tuple[int, int] | None:
         if self.device != "cuda" or self.hardware is None:
@@ -90,8 +104,18 @@ class Context:
         return self.text("speculative") or "none"
 
     @property
+    def quantization_asked(self) -> str:
+        """``quantization=NAME`` in the deployment's word, with the engine's where that differs."""
+        word = self.text("quantization")
+        if self.weights is None or self.weights.name == word:
+            return f"quantization={word}"
+        return f"quantization={self.weights.name} ({word})"
+
+    @property
     def group_size(self) -> int | None:
         """Weights sharing a scale in a group-quantized checkpoint, None if it is not one."""
+        if self.weights is not None:
+            return self.weights.group_size
         if self.text("quantization") in GROUP_QUANTIZED:
             return self._own_group_size() or 128
         # compressed-tensors and the like carry the group size in the checkpoint's own config.
@@ -102,7 +126,9 @@ class Context:
         return size if size is not None and size > 0 else None
 
 
-GROUP_QUANTIZED = frozenset({"awq", "auto_awq", "awq_marlin", "gptq", "auto_gptq", "gptq_marlin"})
+GPTQ_FORMATS = frozenset({"gptq", "auto_gptq", "gptq_marlin"})
+
+GROUP_QUANTIZED = GPTQ_FORMATS | {"awq", "auto_awq", "awq_marlin"}
 """Four-bit checkpoint formats; published ones use groups of 128."""
 
 FROM_CHECKPOINT = GROUP_QUANTIZED | {"compressed-tensors"}
@@ -117,3 +143,11 @@ def missing_models(model: ModelConfig) -> frozenset[str]:
         **{method: model.checkpoints.get(method) for method in FROM_CHECKPOINT},
     }
     return frozenset(name for name, path in named.items() if not path)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = []
+    for part in text.split(".")[:2]:
+        digits = "".join(ch for ch in part if ch.isdigit())
+        parts.append(int(digits) if digits else 0)
+    return tuple(parts)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.estimate.facts import DEFAULT_MEMORY_SHARE, GROUP_QUANTIZED, Context
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 
@@ -59,7 +60,10 @@ class MemoryEstimate:
 
 
 def memory_estimate(
-    parameters: Mapping[str, Any], model: ModelFacts, hardware: HardwareFacts
+    parameters: Mapping[str, Any],
+    model: ModelFacts,
+    hardware: HardwareFacts,
+    weights: QuantizedWeights | None = None,
 ) -> MemoryEstimate:
     """Predict the memory of one device under a deployment. No IO, nothing measured.
 
@@ -67,15 +71,17 @@ def memory_estimate(
         parameters: canonical deployment.
         model: shape of the model; `parameters` 0 (unknown) is taken from the shape.
         hardware: memory of one device.
+        weights: of the checkpoint that is served, None where the deployment's words must do.
     """
-    context = Context(parameters, model, hardware, None, None, 0)
+    context = Context(parameters, model, hardware, None, None, 0, weights=weights)
     ranks = max(1, context.tp) * max(1, context.pp)
-    weights = weight_bytes(model, context.text("quantization"), context.text("dtype")) / ranks / GIB
-    margin = hardware.memory_gib * _memory_share(parameters) - weights
+    method, dtype = context.text("quantization"), context.text("dtype")
+    weights_gib = weight_bytes(model, method, dtype, weights) / ranks / GIB
+    margin = hardware.memory_gib * _memory_share(parameters) - weights_gib
     kv_bytes = kv_bytes_per_token(model, context)
     available = max(0.0, margin)
     return MemoryEstimate(
-        weights_gib=weights,
+        weights_gib=weights_gib,
         kv_bytes_per_token=kv_bytes,
         available_kv_gib=available,
         kv_tokens=int(available * GIB / kv_bytes) if kv_bytes else 0,
@@ -100,20 +106,24 @@ def _verdict(margin_gib: float, kv_bytes: float, context: Context) -> str:
     return FITS if margin_gib >= OVERHEAD_GIB + one_sequence else UNCERTAIN
 
 
-def weight_bytes(model: ModelFacts, quantization: str, dtype: str) -> float:
+def weight_bytes(
+    model: ModelFacts, quantization: str, dtype: str, weights: QuantizedWeights | None = None
+) -> float:
     """Bytes of all weights. Embeddings stay in 16 bits under every quantization here.
 
     The count is a lower bound where a format's size is not known: only proven misfits are refused.
+    Where `weights` says what a checkpoint is like, its scales are counted too.
     """
     total = float(model.parameters or parameter_count(model))
     embedding = model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
     stored = BYTES.get(dtype or model.dtype, 2.0)
     method = quantization or model.quantization_method or ""
-    if not method:
+    if not method and weights is None:
         return total * stored
     # Never below the embeddings' own share if the given total is smaller than the shape says.
     blocks = max(0.0, total - embedding)
-    return blocks * _quantized_bytes(method) + min(total, embedding) * min(stored, 2.0)
+    each = _quantized_bytes(method) if weights is None else weights.bytes_per_weight
+    return blocks * each + min(total, embedding) * min(stored, 2.0)
 
 
 def _quantized_bytes(method: str) -> float:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sweeper.estimate import rules
 from sweeper.estimate.facts import EngineFactsLike
 from sweeper.estimate.memory import MemoryEstimate, memory_estimate
-from sweeper.estimate.rules import check
 from sweeper.estimate.speed import bounds
+from sweeper.estimate.violation import Violation
+from sweeper.estimate.weights import Serve, as_it_is
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 from sweeper.space.canonical import canonical, enumerate_canonical, size
@@ -82,6 +84,7 @@ def estimate_space(
     seed: int = 1,
     input_tokens: float = 1024,
     output_tokens: float = 256,
+    serve: Serve = as_it_is,
 ) -> SpaceEstimate:
     """Check the whole space, or a random sample of a large one, against the rules. No IO."""
     facts: dict[str, Any] = {
@@ -94,7 +97,13 @@ def estimate_space(
     }
     everything = enumerate_canonical(space, SAMPLE)
     deployments = everything if everything is not None else _sample(space, seed)
-    by_rule, examples, infeasible = _count(deployments, facts)
+
+    def check(deployment: Raw) -> list[Violation]:
+        served = serve(deployment)
+        proven = rules.check(served.parameters, weights=served.weights, **facts)
+        return [*served.violations, *proven]
+
+    by_rule, examples, infeasible = _count(deployments, check)
     return SpaceEstimate(
         size=size(space),
         examined=len(deployments),
@@ -102,8 +111,10 @@ def estimate_space(
         infeasible=infeasible,
         by_rule=by_rule,
         examples=examples,
-        baseline=[violation.cause for violation in check(canonical(space, {}), **facts)],
-        memory=_memory(space, model, hardware, (input_tokens, output_tokens)) if model else [],
+        baseline=[violation.cause for violation in check(canonical(space, {}))],
+        memory=_memory(space, model, hardware, (input_tokens, output_tokens), serve)
+        if model
+        else [],
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         peaks_source=hardware.peaks_source,
@@ -111,18 +122,18 @@ def estimate_space(
 
 
 def _count(
-    deployments: list[Raw], facts: Mapping[str, Any]
+    deployments: list[Raw], check: Callable[[Raw], list[Violation]]
 ) -> tuple[dict[str, int], dict[str, tuple[str, str]], int]:
-    rules: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     examples: dict[str, tuple[str, str]] = {}
     infeasible = 0
     for deployment in deployments:
-        violations = check(deployment, **facts)
+        violations = check(deployment)
         infeasible += bool(violations)
         for violation in violations:
-            rules[violation.rule] += 1
+            counts[violation.rule] += 1
             examples.setdefault(violation.rule, (violation.cause, violation.remedy))
-    return dict(rules.most_common()), examples, infeasible
+    return dict(counts.most_common()), examples, infeasible
 
 
 def _sample(space: Space, seed: int) -> list[Raw]:
@@ -139,22 +150,28 @@ def _draw(parameter: Parameter, draw: random.Random) -> Any:
 
 
 def _memory(
-    space: Space, model: ModelFacts, hardware: HardwareFacts, lengths: tuple[float, float]
+    space: Space,
+    model: ModelFacts,
+    hardware: HardwareFacts,
+    lengths: tuple[float, float],
+    serve: Serve,
 ) -> list[MemoryRow]:
     rows = []
     for quantization in _values(space, "quantization", "none"):
         for tp in _values(space, "tensor_parallel_size", 1):
             asked = {"quantization": quantization, "tensor_parallel_size": tp}
             deployment = canonical(space, {k: v for k, v in asked.items() if k in space.names})
-            estimate = memory_estimate(deployment, model, hardware)
+            served = serve(deployment)
+            estimate = memory_estimate(served.parameters, model, hardware, served.weights)
             speed = {
                 batch: bounds(
-                    deployment,
+                    served.parameters,
                     model,
                     hardware,
                     batch=batch,
                     input_tokens=lengths[0],
                     output_tokens=lengths[1],
+                    weights=served.weights,
                 )
                 for batch in BATCHES
             }

@@ -7,7 +7,7 @@ values of each stream. Time is at least the larger of bytes / bandwidth and oper
 (Williams et al. 2009; for transformers Pope et al. 2022).
 
 Every count errs to the low side, because floors are made of them: activations, norms, scales of
-quantized weights, communication and the draft model are left out.
+weights that are quantized while loading, communication and the draft model are left out.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ def precision(context: Context, model: ModelFacts) -> tuple[str, str]:
     """
     method = context.text("quantization")
     method = (model.quantization_method or "") if method in _WORDS else method
+    if context.weights is not None:  # a format's name does not say what is multiplied
+        method = context.weights.activations or "weight_only"
     dtype = context.text("dtype")
     if dtype in _WORDS:
         dtype = "bfloat16" if model.dtype in _FLOAT32 else model.dtype
@@ -115,7 +117,7 @@ def shape_of(context: Context, model: ModelFacts) -> Shape | None:
     experts = float(min(model.expert_parameters, blocks))
     stored = BYTES.get(dtype, 2.0)
     head_bytes = table * (min(stored, 2.0) if method else stored)
-    every = weight_bytes(replace(model, quantization_method=None), method, dtype)
+    every = weight_bytes(replace(model, quantization_method=None), method, dtype, context.weights)
     block_bytes = max(0.0, every - head_bytes * (1 if model.tie_word_embeddings else 2))
     expert_bytes = block_bytes * experts / blocks if blocks else 0.0
     return Shape(

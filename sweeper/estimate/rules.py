@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.estimate.facts import Context, EngineFactsLike
+from sweeper.estimate.rules_checkpoint import CHECKPOINT_RULES
 from sweeper.estimate.rules_memory import MEMORY_RULES
 from sweeper.estimate.rules_model import MODEL_RULES
 from sweeper.estimate.rules_platform import PLATFORM_RULES
 from sweeper.estimate.rules_schedule import SCHEDULE_RULES
 from sweeper.estimate.violation import Finding, Violation
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 
@@ -32,7 +34,7 @@ class Rule:
 
 
 def _table() -> Iterator[Rule]:
-    for table in (MODEL_RULES, SCHEDULE_RULES, PLATFORM_RULES, MEMORY_RULES):
+    for table in (MODEL_RULES, SCHEDULE_RULES, PLATFORM_RULES, CHECKPOINT_RULES, MEMORY_RULES):
         for name, find in table.items():
             yield Rule(name, find)
 
@@ -49,6 +51,7 @@ def check(
     draft: ModelFacts | None,
     required_tokens: int,
     missing: frozenset[str] = frozenset(),
+    weights: QuantizedWeights | None = None,
 ) -> list[Violation]:
     """All rules that a deployment breaks, in the table's order; empty if none is proven.
 
@@ -60,7 +63,8 @@ def check(
         draft: facts of the draft model, None if unknown.
         required_tokens: input plus output tokens of the longest request.
         missing: methods without a model or checkpoint, see `sweeper.estimate.facts.missing_models`.
+        weights: of the quantized checkpoint that is served, None if nothing is known of one.
     """
-    context = Context(parameters, model, hardware, engine, draft, required_tokens, missing)
+    context = Context(parameters, model, hardware, engine, draft, required_tokens, missing, weights)
     found = ((rule.name, rule.find(context)) for rule in RULES)
     return [Violation(name, *finding) for name, finding in found if finding is not None]

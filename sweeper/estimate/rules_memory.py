@@ -21,7 +21,7 @@ def weights_fit(c: Context) -> Finding | None:
     """Weights per device against its usable memory. KV cache and activations come on top."""
     if c.model is None or c.hardware is None or c.tp < 1 or c.pp < 1:
         return None
-    estimate = memory_estimate(c.parameters, c.model, c.hardware)
+    estimate = memory_estimate(c.parameters, c.model, c.hardware, c.weights)
     if estimate.verdict != "does_not_fit":
         return None
     usable = estimate.weights_gib + estimate.margin_gib

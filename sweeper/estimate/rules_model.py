@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sweeper.estimate.facts import FROM_CHECKPOINT, Context
+from sweeper.estimate.shapes import SIZES, largest_group, quantized_layers, undivided
 from sweeper.estimate.violation import Finding
 
 TP, PP = "tensor_parallel_size", "pipeline_parallel_size"
+
+_MADE_BY = {
+    **dict.fromkeys(("awq", "auto_awq", "awq_marlin"), "awq"),
+    **dict.fromkeys(("gptq", "auto_gptq", "gptq_marlin"), "gptqmodel"),
+    "compressed-tensors": "w4a16",
+}
+"""Format → a shipped recipe that makes it."""
 
 
 def _divisors(number: int, limit: int = 64) -> str:
@@ -51,24 +59,38 @@ def layers_cover_stages(c: Context) -> Finding | None:
 
 
 def group_divides(c: Context) -> Finding | None:
-    """A rank's part of a layer (feed-forward, attention output) holds whole quantization groups."""
-    group = c.group_size
-    if c.model is None or group is None or c.tp < 1 or c.model.num_experts:
+    """Every layer's input, or a rank's part of it, is a whole number of quantization groups."""
+    group, layers = c.group_size, quantized_layers(c.model)
+    layer = None if group is None or c.tp < 1 else undivided(layers, group, c.tp)
+    if layer is None or group is None:
         return None
-    widths = {
-        "feed-forward": c.model.intermediate_size,
-        "attention output": c.model.num_heads * c.model.head_dim,
-    }
-    for layer, width in widths.items():
-        if width % c.tp == 0 and (width // c.tp) % group:
-            cause = (
-                f"the {layer} input of {width} / {TP}={c.tp} = {width // c.tp} is not a "
-                f"multiple of the quantization group size {group}"
-            )
-            involved = tuple(n for n in ("quantization", TP) if n in c.parameters)
-            remedy = f"use another {TP} or a checkpoint with a smaller group size"
-            return cause, remedy, involved
-    return None
+    cut = layer.cuts_inputs and c.tp > 1
+    width = layer.inputs_on(c.tp)
+    part = f"{layer.inputs} / {TP}={c.tp} = {width}" if cut else str(layer.inputs)
+    cause = (
+        f"the {layer.name} input of {part} is not a multiple of the quantization group size {group}"
+    )
+    own = ("quantization",) if "quantization" in c.parameters else ()
+    involved = c.weights.involved("group_size") if c.weights is not None else own
+    if cut:
+        involved = (*involved, TP)
+    return cause, _other_group(c, largest_group(layers, c.tp), cut), involved
+
+
+def _other_group(c: Context, fitting: int | None, cut: bool) -> str:
+    """What to use in the place of a group size that does not divide."""
+    weights = c.weights
+    if weights is not None and weights.made and fitting is not None:
+        searched = "quantize.group_size" in weights.searched
+        key = "quantize.group_size" if searched else f"quantize.recipes.{weights.name}.group_size"
+        return f"use {key}={fitting}, the largest that divides"
+    if weights is not None and weights.made:
+        none = f"none of {', '.join(map(str, SIZES))} divides"
+        return f"{none}; use quantize=w8a8, which has no groups" + (
+            f", or another {TP}" if cut else ""
+        )
+    smaller = "a checkpoint with a smaller group size"
+    return f"use another {TP} or {smaller}" if cut else f"use {smaller}"
 
 
 def length_within_model(c: Context) -> Finding | None:
@@ -102,10 +124,15 @@ def model_named(c: Context) -> Finding | None:
         return cause, f"set {key}=FOLDER_OR_HUB_ID, or use speculative=ngram", ("speculative",)
     quantization = c.text("quantization")
     own = c.model.quantization_method if c.model is not None else None
-    if quantization not in c.missing or _family(quantization) == _family(own or ""):
+    if quantization not in c.missing or c.weights is not None:
+        return None
+    if _family(quantization) == _family(own or ""):
         return None
     cause = f"quantization={quantization} needs a checkpoint, and the model names none"
-    remedy = f"set model.checkpoints.{quantization}=FOLDER_OR_HUB_ID"
+    recipe = _MADE_BY.get(quantization, quantization)
+    remedy = (
+        f"set model.checkpoints.{quantization}=FOLDER_OR_HUB_ID, or make one: add quantize={recipe}"
+    )
     return cause, remedy, ("quantization",)
 
 

@@ -29,9 +29,14 @@ MIN_CAPABILITY: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("gptq", "auto_gptq"), (6, 0)),
     # Four-bit floats online run on Blackwell only.
     "nvfp4_per_token": (10, 0),
+    "compressed-tensors": (7, 0),
 }
 """Least compute capability, from the quantization classes of vLLM 0.32. (fp8 below 8.9 runs
 weight-only through Marlin kernels, so it is slower but not refused.)"""
+
+COMPRESSED = "compressed-tensors"
+LEAST_OF_SCHEMES = (7, 5)
+"""Of the schemes of compressed-tensors that are known here, whatever the class asks."""
 
 HALF_ONLY = ONLINE | GROUP_QUANTIZED | {"fp8"}
 """Methods whose kernels take float16 and bfloat16 activations only."""
@@ -57,7 +62,7 @@ def devices_suffice(c: Context) -> Finding | None:
 def built_for_device(c: Context) -> Finding | None:
     """The CPU build has no kernels for 8-bit and 4-bit floats."""
     method = c.text("quantization")
-    if not _is_vllm(c) or c.device != "cpu" or method not in NOT_BUILT_FOR_CPU:
+    if not c.is_vllm() or c.device != "cpu" or method not in NOT_BUILT_FOR_CPU:
         return None
     cause = f"quantization={method} is not built for CPUs"
     return cause, "use int8_per_channel_weight_only, or none", ("quantization",)
@@ -67,7 +72,7 @@ def kv_cache_on_cpu(c: Context) -> Finding | None:
     """An fp8 KV cache on an x86 processor needs AVX-512 or AMX (vLLM's CPU attention)."""
     features = set(c.hardware.cpu_features) if c.hardware is not None else set()
     asked = c.text("kv_cache_dtype")
-    if not _is_vllm(c) or c.device != "cpu" or not asked.startswith("fp8"):
+    if not c.is_vllm() or c.device != "cpu" or not asked.startswith("fp8"):
         return None
     if not features or features & {"avx512f", "amx_tile"}:
         return None
@@ -79,10 +84,12 @@ def capability_suffices(c: Context) -> Finding | None:
     """A method needs a GPU of some generation."""
     method, capability = c.text("quantization"), c.capability
     least = MIN_CAPABILITY.get(method)
-    if not _is_vllm(c) or capability is None or least is None or capability >= least:
+    if method == COMPRESSED and c.weights is not None:
+        least = LEAST_OF_SCHEMES
+    if not c.is_vllm() or capability is None or least is None or capability >= least:
         return None
     cause = (
-        f"quantization={method} needs compute capability {_dotted(least)}, the device has "
+        f"{c.quantization_asked} needs compute capability {_dotted(least)}, the device has "
         f"{_dotted(capability)}"
     )
     return cause, "use quantization=none or a newer GPU", ("quantization",)
@@ -100,38 +107,25 @@ def bfloat16_on_device(c: Context) -> Finding | None:
 def quantization_dtype(c: Context) -> Finding | None:
     """Quantized kernels compute in 16 bits."""
     method = c.text("quantization")
-    if not _is_vllm(c) or c.text("dtype") not in _FLOAT32 or method not in HALF_ONLY:
+    if not c.is_vllm() or c.text("dtype") not in _FLOAT32 or method not in HALF_ONLY:
         return None
-    cause = f"quantization={method} computes in float16 or bfloat16, not in float32"
+    cause = f"{c.quantization_asked} computes in float16 or bfloat16, not in float32"
     return cause, "use the default dtype with it", ("quantization", "dtype")
 
 
 def renamed_method(c: Context) -> Finding | None:
     """`fp8` no longer quantizes while loading."""
-    if c.text("quantization") != "fp8" or c.engine is None or c.engine.name != "vllm":
+    if c.text("quantization") != "fp8" or c.engine is None or not c.is_vllm(since=(0, 30)):
         return None
     prequantized = c.model is not None and c.model.quantization_method is not None
-    if prequantized or _version(c.engine.version) < (0, 30):
+    if prequantized:
         return None
     cause = f"quantization=fp8 quantizes no more while loading in vLLM {c.engine.version}"
     return cause, "use quantization=fp8_per_tensor", ("quantization",)
 
 
-def _is_vllm(c: Context) -> bool:
-    """These facts are vLLM's; an engine that only plays one has its own."""
-    return c.engine is None or c.engine.name == "vllm"
-
-
 def _dotted(capability: tuple[int, int]) -> str:
     return f"{capability[0]}.{capability[1]}"
-
-
-def _version(text: str) -> tuple[int, ...]:
-    parts = []
-    for part in text.split(".")[:2]:
-        digits = "".join(ch for ch in part if ch.isdigit())
-        parts.append(int(digits) if digits else 0)
-    return tuple(parts)
 
 
 PLATFORM_RULES: dict[str, Callable[[Context], Finding | None]] = {

@@ -14,6 +14,7 @@ from typing import Any
 
 from sweeper.estimate.facts import Context
 from sweeper.estimate.roofline import Rates, Shape, rates_of, shape_of, speculated_tokens
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 
@@ -28,6 +29,7 @@ def bounds(
     output_tokens: float,
     prefix_hit_share: float = 0.0,
     decoding: float | None = None,
+    weights: QuantizedWeights | None = None,
 ) -> dict[str, float]:
     """Floors and ceilings of one operating point. Predicted; no IO.
 
@@ -41,6 +43,8 @@ def bounds(
         prefix_hit_share: share of prompt tokens served from the prefix cache.
         decoding: of `batch`, how many decode at once (`decoding_streams`); None takes them all,
             which is too many where requests wait or prefill overlaps.
+        weights: of the quantized checkpoint that is served, None where the deployment's words must
+            do.
 
     Returns:
         ``tpot_floor_ms`` and its parts ``tpot_bandwidth_floor_ms`` and ``tpot_compute_floor_ms``,
@@ -49,7 +53,7 @@ def bounds(
         ``compute_us_per_output_token`` (over all devices), and ``tokens_per_step_limit`` above 1
         under speculative decoding. What the facts do not allow is absent.
     """
-    context = Context(parameters, model, hardware, None, None, 0)
+    context = Context(parameters, model, hardware, None, None, 0, weights=weights)
     shape, speculated = shape_of(context, model), speculated_tokens(parameters)
     if shape is None or speculated is None or batch <= 0 or output_tokens < 1 or input_tokens < 1:
         return {}

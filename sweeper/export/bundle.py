@@ -32,6 +32,7 @@ class ExportInput:
         host, port: where the server is to listen.
         revision: model revision on a hub, or None.
         notes: further lines for the README.
+        made: what the manifest says of a checkpoint that was made here; empty for any other.
     """
 
     study: str
@@ -46,6 +47,7 @@ class ExportInput:
     port: int = 8000
     revision: str | None = None
     notes: tuple[str, ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def public_flags(self) -> dict[str, Any]:

@@ -9,18 +9,20 @@ from typing import Any
 from sweeper.config.trust import FLAG
 from sweeper.export import markdown
 from sweeper.export.bundle import ExportInput, File, Files
+from sweeper.export.checkpoint import cache_warning, made_lines
 from sweeper.load.level import CLOSED, OPEN
 from sweeper.pareto.compare import interval_text
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.redaction import redact_data
 
+_QUALITY = "quality"
 _ROWS = (
     ("output_tokens_per_s", "Output tokens/s, whole system"),
     ("output_tokens_per_s_per_gpu", "Output tokens/s per device"),
     ("e2e_p95_ms", "End-to-end latency P95, ms"),
     ("ttft_p95_ms", "Time to first token P95, ms"),
     ("tpot_p95_ms", "Time per output token P95, ms"),
-    ("quality", "Agreement with the reference"),
+    (_QUALITY, "Quality"),
 )
 
 
@@ -41,6 +43,7 @@ def facts(source: ExportInput) -> dict[str, Any]:
         "served_name": source.served_name,
         "flags": source.public_flags,
         "env": source.public_env,
+        **({"made": redact_data(dict(source.made))} if source.made else {}),
         **admission(source.recommendation),
         "recommendation": redact_data(source.recommendation.to_dict()),
     }
@@ -75,6 +78,10 @@ def _status(source: ExportInput) -> str:
         warnings.append(
             "> **It runs code that comes with the model** (`trust_remote_code`): read that code "
             "before the start, and pin the model's revision."
+        )
+    if source.made:
+        warnings.append(
+            f"> **Its checkpoint lies in a cache.** {markdown.sentence(cache_warning(source))}"
         )
     return "\n>\n".join(warnings)
 
@@ -162,6 +169,8 @@ def _measured(source: ExportInput) -> str:
 
 
 def _row(point: Mapping[str, Any], baseline: Mapping[str, Any], metric: str, label: str) -> str:
+    if metric == _QUALITY:
+        return _quality_row(point, baseline, label)
     mark = " (uncertain)" if metric in str(point.get("low_confidence", "")).split() else ""
     reference = baseline.get(metric)
     cells = [
@@ -172,6 +181,13 @@ def _row(point: Mapping[str, Any], baseline: Mapping[str, Any], metric: str, lab
         "—" if not reference else f"{point[metric] / reference:.2f}",
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _quality_row(point: Mapping[str, Any], baseline: Mapping[str, Any], label: str) -> str:
+    """The quality that ranked, by name; its multiple says nothing where less is better."""
+    name = str(point.get("quality_name", label))
+    shown = [str(row.get("quality_shown", "—")) for row in (point, baseline)]
+    return f"| {markdown.text(name[:1].upper() + name[1:])} | {shown[0]} | — | {shown[1]} | — |"
 
 
 def _origin(source: ExportInput) -> str:
@@ -186,6 +202,7 @@ def _origin(source: ExportInput) -> str:
         f"- Hardware: {markdown.text(source.hardware)}.",
         f"- Model: {markdown.code(source.model_path)}"
         + (f" at revision {markdown.code(source.revision)}." if source.revision else "."),
+        *(f"- {markdown.text(line)}" for line in made_lines(source)[:1]),
         f"- Deployment: {_deployment(chosen.deployment)}.",
         *(f"- {markdown.text(note)}" for note in source.notes),
     ]

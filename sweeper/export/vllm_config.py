@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from sweeper.export.bundle import EXECUTABLE, ExportInput, File, Files
+from sweeper.export.checkpoint import made_lines
 from sweeper.redaction import printable
 
 YAML_NAME, SCRIPT_NAME = "vllm.yaml", "start.sh"
@@ -39,6 +40,7 @@ def config_text(source: ExportInput) -> str:
     head = [
         f"# {_comment(source.study)}, trial {point.trial}, measured at {_comment(point.level)}.",
         "# Start: ./start.sh, or `vllm serve --config vllm.yaml` (then set what start.sh exports).",
+        *(f"# {_comment(line)}" for line in made_lines(source)),
     ]
     return "\n".join(head) + "\n" + _dumped(config(source))
 

@@ -57,7 +57,11 @@ def export_input(
             f"trial {recommendation.trial} is not in the journal of {study}",
             "recommend again from the journal as it is now",
         )
-    checkpoint, parameters = setup.resolve(outcome.deployment)
+    resolved = setup.resolve(outcome.deployment)
+    parameters = resolved.parameters
+    # One made here lies in the cache, where the trial found it.
+    made = outcome.manifest.get("checkpoint") if resolved.to_make is not None else None
+    checkpoint = str(made or resolved.checkpoint)
     flags, env = setup.engine.start_command(parameters, checkpoint)
     speculative = flags.get("speculative_config")
     if isinstance(speculative, Mapping) and "model" in speculative:
@@ -67,7 +71,7 @@ def export_input(
     # A launch takes these from the model's configuration unless the deployment says otherwise.
     always = {"dtype": model.dtype, "trust_remote_code": model.trust_remote_code or None}
     of_model = {k: v for k, v in always.items() if v is not None and k not in parameters}
-    is_on_hub = checkpoint == setup.model.path and not Path(checkpoint).is_dir()
+    is_on_hub = resolved.is_model_itself(setup.model) and not Path(checkpoint).is_dir()
     return ExportInput(
         study=study,
         recommendation=recommendation,
@@ -80,7 +84,16 @@ def export_input(
         host=setup.cfg.export.host,
         port=setup.cfg.export.port,
         revision=setup.model.revision if is_on_hub else None,
+        notes=_gone(checkpoint) if outcome.made else (),
+        made=outcome.made,
     )
+
+
+def _gone(checkpoint: str) -> tuple[str, ...]:
+    """A note where a checkpoint that was made here has left the cache since."""
+    if Path(checkpoint).is_dir():
+        return ()
+    return (f"{checkpoint} is not there any more: the same study makes it again when it goes on.",)
 
 
 def engine_line(manifest: Mapping[str, Any]) -> str:

@@ -36,8 +36,11 @@ class Gain:
 
 
 def gain(point: Row, baseline: Row, metric: str) -> Gain | None:
-    """Compare one metric. None if either lacks it, or the baseline's is zero."""
-    if metric not in point or metric not in baseline or not baseline[metric]:
+    """Compare one metric. None if either lacks it, or the baseline's has no multiples.
+
+    Those are zero, and what is negative: a quality that ranks by minus a figure.
+    """
+    if metric not in point or metric not in baseline or baseline[metric] <= 0:
         return None
     ours, theirs = _interval(point, metric), _interval(baseline, metric)
     separated = enclosed = False

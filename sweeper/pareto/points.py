@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sweeper.quality.floor import settled
 from sweeper.trial.ladder import rungs
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 
@@ -31,6 +30,8 @@ FIXED_COLUMNS = (
     "quality",
     "quality_se",
     "quality_settled",
+    "quality_name",
+    "quality_shown",
     "loglik_change_nats",
     "deployment",
 )
@@ -43,7 +44,8 @@ def points_frame(outcomes: Iterable[TrialOutcome]) -> pd.DataFrame:
     are what was asked, None where the kind of load has none; ``rung`` counts from the easiest;
     ``saturated`` says that requests came faster than they were served.
 
-    Columns: `FIXED_COLUMNS` (``quality_settled`` is the agreement to rank by: the baseline's own
+    Columns: `FIXED_COLUMNS` (``quality`` is `QualityScore.score`, ``quality_name`` and
+    ``quality_shown`` say it in words, ``quality_settled`` is what to rank by: the baseline's own
     where the two cannot be told apart); one a metric (units in its name); ``<metric>.low`` and
     ``<metric>.high``, its 95 % interval; ``predicted.<figure>``, what arithmetic says of the
     point; ``low_confidence``, names joined by a space; and ``param.<name>``, the deployment's own
@@ -118,9 +120,11 @@ def _row(outcome: TrialOutcome, point: Point, baseline: QualityScore | None) -> 
         "valid": point.valid,
         "n": point.n,
         "predicted": is_predicted(outcome),
-        "quality": quality.agreement if quality else None,
-        "quality_se": quality.agreement_se if quality else None,
-        "quality_settled": _settled(quality, baseline),
+        "quality": quality.score if quality else None,
+        "quality_se": quality.score_se if quality else None,
+        "quality_settled": quality.settled(baseline) if quality else None,
+        "quality_name": quality.name if quality else None,
+        "quality_shown": quality.shown if quality else None,
         "loglik_change_nats": quality.loglik_change_nats if quality else None,
         "deployment": dict(outcome.deployment),
         "low_confidence": " ".join(point.low_confidence),
@@ -134,14 +138,6 @@ def _row(outcome: TrialOutcome, point: Point, baseline: QualityScore | None) -> 
     for name, value in outcome.deployment.items():
         row[f"param.{name}"] = value
     return row
-
-
-def _settled(quality: QualityScore | None, baseline: QualityScore | None) -> float | None:
-    if quality is None or baseline is None:
-        return quality.agreement if quality is not None else None
-    return settled(
-        quality.agreement, quality.agreement_se, baseline.agreement, baseline.agreement_se
-    )
 
 
 def is_predicted(outcome: TrialOutcome) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sweeper.metrics.percentiles import is_low_confidence
 from sweeper.pareto.compare import Gain, interval_text
+from sweeper.trial.outcome import AGREEMENT
 
 Row = Mapping[str, Any]
 Missed = dict[str, float | None]
@@ -160,15 +161,19 @@ def tie_sentence(best: Row, versus: Gain) -> str:
 
 
 def quality_sentence(point: Row, baseline: Row | None) -> str:
-    """What is known of the output."""
+    """What is known of the output, and which quality that is."""
     if "quality" not in point:
         return "Its quality was not measured."
-    text = f"It agrees with the reference in {point['quality']:.1%} of the tokens"
+    agrees = point["quality_name"] == AGREEMENT
+    if agrees:
+        text = f"It agrees with the reference in {point['quality_shown']} of the tokens"
+    else:
+        text = f"Its quality ({point['quality_name']}) is {point['quality_shown']}"
     if point["kind"] == "baseline":
-        return f"{text}, read back by itself."
+        return f"{text}, read back by itself." if agrees else f"{text}."
     if baseline is None or "quality" not in baseline:
         return f"{text}."
-    own = f"the defaults in {baseline['quality']:.1%}"
+    own = f"the defaults{' in' if agrees else ''} {baseline['quality_shown']}"
     if point.get("quality_settled") == baseline["quality"]:
         return f"{text}, {own}: no change within the error."
     return f"{text}, {own}: a change beyond the error."

@@ -3,8 +3,12 @@
 A parameter counts unless it is known to change only speed or memory: a score taken over wrongly
 costs more than one measured twice. Tensor and pipeline parallel sizes stay in, because the order
 in which partial sums are added changes rounding; so does ``max_model_len``, which chooses among
-rotary scalings in some models. Speculative decoding stays out: it keeps the model's greedy choice,
-and the score is taken from reading a prompt, where nothing is drafted.
+rotary scalings in some models. So do the attention backend, the KV cache's type and the engine's
+version. A checkpoint counts by its path or, if it was made here, by what its recipe makes of it.
+
+Speculative decoding stays out: it keeps the model's greedy choice, and the score is taken from
+reading a prompt, where nothing is drafted. Whether it does keep it is measured apart, once a study
+for each way of drafting (`drafting`).
 """
 
 from __future__ import annotations
@@ -80,6 +84,22 @@ def quality_key(
     content = {"engine": engine_version, "model": model_digest, "parameters": relevant}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def drafting(parameters: Mapping[str, ParameterValue]) -> str:
+    """How a deployment drafts tokens, in words; empty if it does not.
+
+    It is no part of `quality_key`. The number of drafted tokens does not count: it is the method
+    and its model that can be wrong.
+
+    Args:
+        parameters: as the engine gets them, with the drafter's path where it has one.
+    """
+    method = parameters.get("speculative", "none")
+    if method in _DEFAULT_WORDS:
+        return ""
+    model = parameters.get("speculative_model")
+    return f"speculative={method}" + (f" ({model})" if model else "")
 
 
 def _matters(name: str, value: ParameterValue) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sweeper.errors import StudyError
 
 FORMAT = 1
+LONGEST_TOKENS = "longest_tokens"
+"""Key of what a part keeps: the room a candidate needs for its longest request, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class TokenScores:
 
     ranks: tuple[int, ...]
     logprobs: tuple[float, ...]
+
+    @property
+    def hits(self) -> list[bool]:
+        """Which tokens are the engine's own first choice; one a token."""
+        return [rank == 1 for rank in self.ranks]
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,14 @@ class Reference:
         suite: hash of the prompts, see `sweeper.quality.suite.suite_hash`.
         model: what the reference server called its model; told to no other server.
         items: one a prompt.
+        parts: what the other parts of quality keep of the reference, by the part's name; empty in
+            files of earlier versions. See `sweeper.quality.part`.
     """
 
     suite: str
     model: str
     items: tuple[ReferenceItem, ...]
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def tokens(self) -> int:
@@ -69,7 +79,9 @@ class Reference:
     @property
     def longest_tokens(self) -> int:
         """Room a candidate needs for its longest item, the one written token included."""
-        return 1 + max(len(item.prompt_ids) + len(item.reference_ids) for item in self.items)
+        items = (1 + len(item.prompt_ids) + len(item.reference_ids) for item in self.items)
+        parts = (int(kept.get(LONGEST_TOKENS, 0)) for kept in self.parts.values())
+        return max(*items, *parts, 0)
 
 
 def save_reference(reference: Reference, path: Path) -> None:
@@ -112,8 +124,9 @@ def load_reference(path: Path) -> Reference:
         data = json.loads(path.read_text("utf-8"))
         if data["format"] != FORMAT:
             raise ValueError(f"format {data['format']}, not {FORMAT}")
-        return Reference(data["suite"], data["model"], tuple(map(_item, data["items"])))
-    except (ValueError, KeyError, TypeError) as error:
+        parts = {str(name): dict(kept) for name, kept in data.get("parts", {}).items()}
+        return Reference(data["suite"], data["model"], tuple(map(_item, data["items"])), parts)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StudyError(
             f"{path} is not a quality reference: {error}",
             "restore it from a backup, or start a new study with study=NEW_NAME",

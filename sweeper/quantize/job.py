@@ -51,6 +51,7 @@ class Checkpoint:
         path: its folder.
         key: its name in the cache, 16 hex digits of everything that decides its content.
         size_bytes: of its weight files.
+        digest: of the content of its files, 32 hex digits.
         facts: what the cache's manifest says: recipe, tool versions, model, seconds it took.
         reused: True if it was there before.
     """
@@ -58,5 +59,6 @@ class Checkpoint:
     path: Path
     key: str
     size_bytes: int
+    digest: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     reused: bool = False

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-PER_CHANNEL = -1
-"""Group size of one scale for a whole output channel."""
+from sweeper.config.recipe_checks import check_recipe
+from sweeper.config.recipe_fields import (
+    AUTO,
+    GROUP_SIZES,
+    PER_CHANNEL,
+    SEARCHED,
+    fields_of,
+    is_made,
+)
+from sweeper.config.schema import RecipeConfig
+from sweeper.errors import ConfigError
+from sweeper.estimate.shapes import largest_group, quantized_layers
+from sweeper.models.facts import ModelFacts
+
+__all__ = ["BUILTIN", "PER_CHANNEL", "Recipe", "resolve_recipe"]
+
+BUILTIN = "builtin"
+SAMPLES, TOKENS = 128, 512
+"""Calibration of a recipe that does not say how much."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +58,51 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what has no meaning for the recipe is left out."""
         return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+def resolve_recipe(
+    name: str, cfg: RecipeConfig, asked: Mapping[str, Any], facts: ModelFacts | None
+) -> Recipe:
+    """The recipe of one deployment with everything filled in.
+
+    Whether its groups divide the model's layers is not judged here: that depends on how the
+    deployment splits them (`sweeper.estimate.rules_model.group_divides`).
+
+    Args:
+        name: value of `quantization`.
+        cfg: as configured.
+        asked: fields that the deployment itself sets; a value that this recipe does not take is
+            kept, for `sweeper.quantize.violations` to refuse.
+        facts: shape of the model, None if unknown: then the usual group size is assumed to divide.
+
+    Raises:
+        ConfigError: the recipe makes no checkpoint, or is wrong whatever is asked.
+    """
+    check_recipe(name, cfg)
+    if not is_made(cfg):
+        raise ConfigError(
+            f"quantize.recipes.{name} makes no checkpoint", "set its tool to one that makes one"
+        )
+    fields = fields_of(cfg)
+    own = {field: _filled(field, getattr(cfg, field), fields[field]) for field in fields}
+    asked = {field: value for field, value in asked.items() if field in SEARCHED}
+    recipe = Recipe(name=name, tool=cfg.tool, method=cfg.method, **{**own, **asked})
+    if recipe.group_size == AUTO:
+        return replace(recipe, group_size=_group_size(fields["group_size"], facts))
+    return recipe
+
+
+def _filled(field: str, given: Any, allowed: tuple[Any, ...]) -> Any:
+    """A field's value: as given, else the first that the tool names, else the usual."""
+    if given is not None:
+        return given
+    usual = {"calibration": BUILTIN, "calibration_samples": SAMPLES, "calibration_tokens": TOKENS}
+    return allowed[0] if allowed else usual[field]
+
+
+def _group_size(allowed: tuple[Any, ...], facts: ModelFacts | None) -> int:
+    """The largest group that divides, one a channel where none does, the usual if unknown."""
+    largest = largest_group(quantized_layers(facts), sizes=GROUP_SIZES)
+    if largest is not None:
+        return largest
+    return PER_CHANNEL if PER_CHANNEL in allowed else GROUP_SIZES[-1]

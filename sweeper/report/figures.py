@@ -15,6 +15,8 @@ from sweeper.report.words import (
     PREDICTED_LABELS,
     deployment_text,
     level_text,
+    metric_label,
+    metric_text,
     number,
 )
 
@@ -99,8 +101,8 @@ def hover_text(row: Mapping[str, Any]) -> str:
     """Lines of a point, as HTML with everything from outside escaped."""
     lines = [f"trial {row['trial']} ({row['kind']}), {level_text(row)}"]
     lines += [
-        f"{label}: {number(row[metric])}"
-        for metric, label in METRIC_LABELS.items()
+        f"{metric_label(metric, [row])}: {metric_text(metric, row)}"
+        for metric in METRIC_LABELS
         if metric in row
     ]
     lines += [

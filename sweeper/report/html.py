@@ -20,11 +20,15 @@ from sweeper.report.misses import COLUMNS, miss_rows, misses
 from sweeper.report.modes import modes
 from sweeper.report.tables import table
 from sweeper.report.text import front_frame, only_default_worked
+from sweeper.report.trade.section import trade_section
+from sweeper.report.trade.table import trade
 from sweeper.report.words import (
     METRIC_LABELS,
     PREDICTED_LABELS,
     deployment_text,
     level_text,
+    metric_label,
+    metric_text,
     number,
     seconds,
 )
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _STYLE = """
+:root{color-scheme:light;background:#fff}
 body{font:15px/1.5 system-ui,sans-serif;color:#1c2733;max-width:1180px;margin:2rem auto;
 padding:0 1rem}
 h1{font-size:1.6rem;margin:0} h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
@@ -49,6 +54,15 @@ code,pre{font:13px/1.45 ui-monospace,monospace}
 pre{background:#f6f8fa;padding:.8rem;overflow-x:auto}
 .tag{display:inline-block;border-radius:4px;padding:0 .4rem;background:#e3e8ed;font-size:.8rem}
 .tag.OK{background:#d8efdc}
+td small{display:block;color:#5b6875;font-size:.8em}
+tr.crossed td{color:#8a4550} tr.crossed td.n,tr.crossed td:first-child{text-decoration:line-through}
+.trade table{font-size:.82rem} .trade th{vertical-align:bottom}
+.trade td:first-child{min-width:10rem} .trade td:nth-child(2){min-width:11rem}
+.trade td.n{min-width:3.4rem} .trade td,.trade th{padding:.35rem .45rem}
+@media print{@page{size:landscape;margin:1cm} body{margin:0;max-width:none;font-size:11px}
+.wide{overflow:visible} table{font-size:9px} .trade table{font-size:8px}
+.trade td,.trade th{padding:.2rem .3rem}
+tr{break-inside:avoid} .js-plotly-plot{break-inside:avoid}}
 """
 
 # Were something in it to become markup all the same, it could load nothing and tell nobody.
@@ -104,6 +118,7 @@ def report_html(  # noqa: PLR0917 - the order of write_report
         _misses(outcomes, slo) if recommendation is None else "",
         f"<h2>Throughput and latency</h2>{drawing}",
         _front(frame, recommendation),
+        trade_section(trade(outcomes)),
         modes(outcomes, None if recommendation is None else recommendation.trial),
         _misses(outcomes, slo) if recommendation is not None else "",
         _trials(outcomes),
@@ -160,13 +175,13 @@ def _recommended(recommendation: Recommendation | None) -> str:
     title = "Recommended deployment" if recommendation.keeps_slo else "Nearest to the SLO"
     metrics = [
         [
-            label,
-            number(point.get(metric)),
+            metric_label(metric, [point]),
+            metric_text(metric, point),
             interval_text(point, metric) or "-",
-            number(base.get(metric)),
+            metric_text(metric, base),
             number(recommendation.ratios.get(metric)),
         ]
-        for metric, label in METRIC_LABELS.items()
+        for metric in METRIC_LABELS
         if metric in point
     ]
     columns = [f"At {level_text(point)} (n={point['n']})", "recommended"]
@@ -208,10 +223,10 @@ def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
     for row in rows:
         is_chosen = (row["trial"], row["level"]) == chosen
         looks.append("chosen" if is_chosen else str(row["kind"]))
-        values = [number(row.get(name)) for name in metrics]
+        values = [metric_text(name, row) for name in metrics]
         text = deployment_text(row["deployment"])
         cells.append([str(row["trial"]), level_text(row), str(row["n"]), *values, text])
-    columns = ["Trial", "Load", "n", *(METRIC_LABELS[m] for m in metrics), "Deployment"]
+    columns = ["Trial", "Load", "n", *(metric_label(m, rows) for m in metrics), "Deployment"]
     numeric = [0, *range(2, len(columns) - 1)]
     return "<h2>Pareto front</h2>" + table(columns, cells, looks=looks, numeric=numeric)
 
@@ -242,14 +257,15 @@ def _trials(outcomes: Sequence[TrialOutcome]) -> str:
                 str(outcome.verdict),
                 number(metrics.get(THROUGHPUT)),
                 number(metrics.get("e2e_p95_ms")),
-                number(outcome.quality.agreement if outcome.quality else None),
+                outcome.quality.shown if outcome.quality else "-",
                 deployment_text(outcome.deployment),
                 _cause(outcome),
             ]
         )
         looks.append(outcome.kind)
     columns = ["Trial", "Kind", "Verdict", "Peak tokens/s per device", "E2E P95 ms there"]
-    columns += ["Agreement", "Deployment", "Cause and remedy"]
+    name = next((outcome.quality.name for outcome in outcomes if outcome.quality), "quality")
+    columns += [name[:1].upper() + name[1:], "Deployment", "Cause and remedy"]
     return "<h2>All trials</h2>" + table(columns, rows, looks=looks, numeric=range(3, 6), tag=2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from sweeper.trial.progress import (
     LevelDone,
     Note,
     PhaseChanged,
+    PhaseProgress,
     StudyProgress,
     TrialEnded,
     TrialStarted,
@@ -26,6 +28,8 @@ from sweeper.trial.progress import (
 from sweeper.verdicts import Verdict
 
 RECENT_LINES = 8
+PROGRESS_EVERY_S = 30.0
+"""Of what a panel shows every few seconds, plain lines (a log, say) tell this much."""
 
 
 @dataclass
@@ -52,14 +56,16 @@ class ViewState:
         """Take an event in."""
         if isinstance(event, TrialStarted):
             self.trial, self.trial_started_s, self.phase = event, now_s, "plan"
-        elif isinstance(event, PhaseChanged):
-            self.phase = f"{event.phase} {event.detail}".strip()
+        elif isinstance(event, PhaseChanged | PhaseProgress):
+            self.phase = _phase(event)
         elif isinstance(event, TrialEnded):
             self.trial, self.phase = None, ""
         elif isinstance(event, StudyProgress):
             self.progress = event
         line = shown(line_of(event))
-        if line and not isinstance(event, PhaseChanged | StudyProgress | TrialStarted):
+        if line and not isinstance(
+            event, PhaseChanged | PhaseProgress | StudyProgress | TrialStarted
+        ):
             self.recent.extend(line.splitlines()[:RECENT_LINES])
 
 
@@ -83,6 +89,8 @@ class LiveView:
         self._clock = clock
         self._state = ViewState(started_s=clock())
         self._live: Any = None
+        self._progress_told_s = float("-inf")
+        self._progress_words = ""
         # Trials may report from threads of their own.
         self._lock = threading.Lock()
 
@@ -118,11 +126,21 @@ class LiveView:
         with self._lock:
             self._state.apply(event, self._clock())
             if self._live is None:
-                self._print(shown(line_of(event)))
+                if not isinstance(event, PhaseProgress) or self._is_due(event):
+                    self._print(shown(line_of(event)))
             elif isinstance(event, TrialEnded | Note):
                 self._live.console.print(
                     shown(line_of(event)), markup=False, highlight=False, soft_wrap=True
                 )
+
+    def _is_due(self, event: PhaseProgress) -> bool:
+        """Whether it says something new, and not only further on in the same count."""
+        now_s, words = self._clock(), re.split(r"\d", event.detail, maxsplit=1)[0]
+        is_same = words == self._progress_words
+        if is_same and now_s - self._progress_told_s < PROGRESS_EVERY_S:
+            return False
+        self._progress_told_s, self._progress_words = now_s, words
+        return True
 
     def _print(self, line: str) -> None:
         if line:
@@ -139,8 +157,8 @@ def line_of(event: Event) -> str:
         return f"{_launch_count(event)}, trial {event.number} ({event.kind}): " + deployment_text(
             event.deployment
         )
-    if isinstance(event, PhaseChanged):
-        return f"trial {event.number}: {event.phase} {event.detail}".rstrip()
+    if isinstance(event, PhaseChanged | PhaseProgress):
+        return f"trial {event.number}: {_phase(event)}"
     if isinstance(event, LevelDone):
         return f"trial {event.number}: {event.level}: {_figures(event.metrics)}"
     if isinstance(event, TrialEnded):
@@ -189,6 +207,11 @@ def _fields(state: ViewState, now_s: float) -> list[tuple[str, str]]:
     return fields
 
 
+def _phase(event: PhaseChanged | PhaseProgress) -> str:
+    colon = ":" if isinstance(event, PhaseProgress) else ""
+    return f"{event.phase}{colon} {event.detail}".rstrip()
+
+
 def _launch_count(event: TrialStarted) -> str:
     of = f" of {event.launches_budget}" if event.launches_budget is not None else ""
     return f"launch {event.launches_done + 1}{of}"
@@ -203,8 +226,9 @@ def _ended(event: TrialEnded) -> str:
             f"trial {outcome.number}: {outcome.verdict} in {outcome.phase}{took}: {outcome.cause}"
         )
     valid = f"{len(outcome.valid_points)} of {len(outcome.points)} points valid"
-    agreement = "" if outcome.quality is None else f", agreement {outcome.quality.agreement:.3f}"
-    return f"trial {outcome.number}: OK{took}: {valid}{agreement}"
+    score = outcome.quality
+    quality = "" if score is None else f", {score.name} {score.shown}"
+    return f"trial {outcome.number}: OK{took}: {valid}{quality}"
 
 
 def _standing(progress: StudyProgress) -> str:

@@ -40,6 +40,9 @@ def study_summary(
             "confirmed": str(recommendation.confirmed).lower(),
             "keeps_slo": str(recommendation.keeps_slo).lower(),
         }
+        if "quality_name" in recommendation.point:
+            told = [str(recommendation.point[f"quality_{word}"]) for word in ("name", "shown")]
+            tags["recommended_quality"] = " ".join(told)
         asked = {
             "recommended_concurrency": recommendation.concurrency,
             "recommended_rate_per_s": recommendation.rate_per_s,

@@ -16,6 +16,7 @@ def table(
     looks: Sequence[str] = (),
     numeric: Iterable[int] = (),
     tag: int | None = None,
+    stacked: bool = False,
 ) -> str:
     """An HTML table.
 
@@ -25,12 +26,16 @@ def table(
         looks: CSS class of each row.
         numeric: columns that are set to the right.
         tag: column whose cells are shown as a tag.
+        stacked: the lines of a cell stand below one another, all but the first set small.
     """
     right = set(numeric)
 
     def cell(kind: str, index: int, text: Any) -> str:
         look = " class=n" if index in right else ""
         content = escape(shown(str(text)))
+        if stacked:
+            first, *rest = content.split("\n")
+            content = first + "".join(f"<small>{line}</small>" for line in rest)
         if kind == "td" and index == tag:
             content = f'<span class="tag {content}">{content}</span>'
         return f"<{kind}{look}>{content}</{kind}>"

@@ -15,7 +15,13 @@ from sweeper.redaction import shown
 from sweeper.report.bounds_text import render_bounds
 from sweeper.report.misses import COLUMNS, miss_rows, misses
 from sweeper.report.terminal import plain, table, words_table
-from sweeper.report.words import METRIC_LABELS, deployment_text, level_text, number
+from sweeper.report.words import (
+    deployment_text,
+    level_text,
+    metric_label,
+    metric_text,
+    number,
+)
 from sweeper.search.bounds.learn import Lessons, refused_counts
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
@@ -138,7 +144,7 @@ def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> 
     if all(row.get("output_tokens_per_s") == row.get(THROUGHPUT) for row in rows):
         metrics = [name for name in metrics if name != THROUGHPUT]
     title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
-    labels = [METRIC_LABELS[name] for name in metrics]
+    labels = [metric_label(name, rows) for name in metrics]
     made = table(title, ["", "trial", "load"], labels)
     made.add_column("deployment", overflow="fold")
     chosen = (recommendation.trial, recommendation.level)
@@ -153,7 +159,7 @@ def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> 
 def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[str]:
     from rich.markup import escape
 
-    values = [number(row.get(metric)) for metric in metrics]
+    values = [metric_text(metric, row) for metric in metrics]
     text = escape(deployment_text(row["deployment"]))
     return [mark, str(row["trial"]), level_text(row), *values, text]
 
@@ -177,7 +183,8 @@ def _verdict(recommendation: Recommendation) -> str:
         compared.append(("its best load", recommendation.ratios_best))
     for title, found in compared:
         if found and not recommendation.is_baseline:
-            parts = ", ".join(f"{METRIC_LABELS.get(k, k)} x{v:.2f}" for k, v in found.items())
+            names = {name: metric_label(name, [recommendation.point]) for name in found}
+            parts = ", ".join(f"{names[name]} x{ratio:.2f}" for name, ratio in found.items())
             lines.append(f"against the baseline at {title}: {parts}")
     for row in recommendation.alternatives:
         lines.append(f"alternative ({row['why']}): trial {row['trial']} at {row['level']}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 DEFAULTS = "engine defaults"
+QUALITY, _NAME, _SHOWN = "quality", "quality_name", "quality_shown"
 
 METRIC_LABELS: dict[str, str] = {
     "output_tokens_per_s": "output tokens/s",
@@ -14,9 +15,9 @@ METRIC_LABELS: dict[str, str] = {
     "e2e_p95_ms": "E2E P95 ms",
     "ttft_p95_ms": "TTFT P95 ms",
     "tpot_p95_ms": "TPOT P95 ms",
-    "quality": "agreement",
+    "quality": "quality",
 }
-
+"""Of the quality, `metric_label` knows which."""
 
 PREDICTED_LABELS: dict[str, str] = {
     "predicted.output_tokens_per_s_ceiling": "output tokens/s, at most",
@@ -29,6 +30,20 @@ PREDICTED_LABELS: dict[str, str] = {
     "predicted.flops_utilization_share": "arithmetic in use, share (MFU)",
 }
 """What the hardware allows, and how near a point came to it; see `sweeper.estimate.speed`."""
+
+
+def metric_label(metric: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """What a metric is called; the quality by the name that rows of `points_frame` give it."""
+    if metric == QUALITY:
+        return next((str(row[_NAME]) for row in rows if _NAME in row), METRIC_LABELS[metric])
+    return METRIC_LABELS.get(metric, metric)
+
+
+def metric_text(metric: str, row: Mapping[str, Any]) -> str:
+    """A metric of a row; the quality as people write it, which is not always as it ranks."""
+    if metric == QUALITY and _SHOWN in row:
+        return str(row[_SHOWN])
+    return number(row.get(metric))
 
 
 def level_text(row: Mapping[str, Any]) -> str:

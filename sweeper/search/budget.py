@@ -11,7 +11,11 @@ from sweeper.trial.outcome import TrialOutcome
 
 @dataclass(frozen=True)
 class Spent:
-    """What a study has used so far: launches, and the minutes its trials took."""
+    """What a study has used so far: launches, and the minutes its trials took.
+
+    Making a checkpoint is part of its trial: its time counts, and so does a making that failed,
+    as the launch that it would have been. None can go on for ever without using the budget.
+    """
 
     launches: int
     minutes: float

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sweeper.engine.sealed_log import seal
 from sweeper.estimate.narrow import narrow
 from sweeper.estimate.violation import Violation
 from sweeper.launcher.local import LocalLauncher
+from sweeper.quality.key import drafting
 from sweeper.search import in_flight, stopping
 from sweeper.search.bounds.live import LearntBounds
 from sweeper.search.budget import Spent, eta_s, exhausted
 from sweeper.search.candidates import Candidate, Candidates
 from sweeper.search.in_flight import InFlight
+from sweeper.search.known_quality import KnownQuality, known_quality
 from sweeper.search.objective import Objective
 from sweeper.search.progress import summarise_progress
 from sweeper.search.proposals import Proposals
@@ -34,7 +37,8 @@ from sweeper.space.canonical import baseline, canonical
 from sweeper.tracking.journal import Journal
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths
-from sweeper.trial.outcome import QualityScore, TrialOutcome
+from sweeper.trial.checkpoint import LOG_NAME as QUANTIZE_LOG
+from sweeper.trial.outcome import TrialOutcome
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener, Note, TrialEnded, TrialStarted
 from sweeper.verdicts import Verdict
@@ -127,7 +131,9 @@ class StudyRun:
         if ended is not None:
             return ended
         if left is not None:
-            seal(self._paths.server_log(left.number, left.attempt))
+            log = self._paths.server_log(left.number, left.attempt)
+            for path in (log, log.with_name(QUANTIZE_LOG)):
+                seal(path)
         for candidate in candidates.each(left):
             self._try(candidate, proposals)
             ended = self._out_of_budget()
@@ -200,9 +206,11 @@ class StudyRun:
 
     def _plan(self, number: int, candidate: Candidate, attempt: int) -> TrialPlan:
         setup, cfg = self._setup, self._setup.cfg
-        checkpoint, parameters = setup.resolve(candidate.deployment)
+        resolved = setup.resolve(candidate.deployment)
         key = setup.quality_key(candidate.deployment)
         defaults = canonical(setup.space, baseline(setup.space))
+        drafts, plain = drafting(resolved.parameters), drafting(setup.resolve(defaults).parameters)
+        known = self._known_quality(key, drafts, plain)
         run_dir = self._paths.trial_dir(number, attempt)
         run_dir.mkdir(parents=True, exist_ok=True)
         return TrialPlan(
@@ -211,36 +219,41 @@ class StudyRun:
             attempt=attempt,
             deployment=candidate.deployment,
             deployment_hash=candidate.deployment_hash,
-            checkpoint=checkpoint,
-            engine_parameters=parameters,
+            checkpoint=resolved.checkpoint,
+            engine_parameters=resolved.parameters,
             run_dir=run_dir,
             record_path=self._paths.launch_record,
             token=self._token,
             start_timeout_s=setup.start_timeout_s,
             hang_timeout_s=cfg.engine.hang_timeout_s,
+            device_wait_s=cfg.engine.device_wait_s,
             workload=cfg.workload,
             load=cfg.load,
             quality=cfg.quality,
             device_count=setup.device_count(candidate.deployment),
             seed=cfg.workload.seed,
             quality_key=key,
-            known_quality=self._known_quality(key),
+            known_quality=known.score,
+            drafting=drafts,
+            to_write=known.to_write,
+            plain_written=known.plain_written,
             reference=self._reference,
-            may_write_reference=key == setup.quality_key(defaults),
+            may_write_reference=key == setup.quality_key(defaults) and drafts == plain,
             conditions=setup.conditions(),
-            revision=setup.model.revision if checkpoint == setup.model.path else None,
+            revision=setup.model.revision if resolved.is_model_itself(setup.model) else None,
             trust_remote_code=cfg.model.trust_remote_code,
             dtype=cfg.model.dtype,
             model=setup.model.facts,
             hardware=setup.hardware,
             record_text=cfg.record.text,
+            to_make=resolved.to_make,
+            weights=None,
         )
 
-    def _known_quality(self, key: str) -> QualityScore | None:
-        for outcome in self._outcomes:
-            if outcome.quality is not None and outcome.quality.key == key:
-                return outcome.quality
-        return None
+    def _known_quality(self, key: str, drafts: str, plain: str) -> KnownQuality:
+        known = known_quality(self._outcomes, key, drafts, plain)
+        writes = self._reference is not None and self._setup.cfg.quality.written_tokens > 0
+        return known if writes else replace(known, to_write=False)
 
     def _keep(self, outcome: TrialOutcome) -> None:
         """Journal first; then everyone else may know."""

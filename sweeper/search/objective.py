@@ -17,7 +17,6 @@ from typing import Literal
 
 from sweeper.config.schema import LoadConfig, ObjectiveConfig, SloConfig
 from sweeper.errors import StudyError
-from sweeper.quality.floor import settled
 from sweeper.search.level import LevelChoice
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
@@ -172,11 +171,8 @@ class Objective:
         return (*first, self._quality(outcome.quality))
 
     def _quality(self, score: QualityScore) -> float:
-        """Agreement; the baseline's own where the two cannot be told apart (noise is no goal)."""
-        own = self._own_quality
-        if own is None:
-            return score.agreement
-        return settled(score.agreement, score.agreement_se, own.agreement, own.agreement_se)
+        """The baseline's own where the two cannot be told apart: noise is no goal."""
+        return score.settled(self._own_quality)
 
     def _performance(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
         match self._cfg.kind:
@@ -199,7 +195,9 @@ class Objective:
         point = self._level.point(outcome)
         if point is None:
             return None
-        values = _metric_values(point, outcome)
+        values = dict(point.metrics)
+        if outcome.quality is not None:
+            values["quality"] = self._quality(outcome.quality)
         wanted = self.names if self._cfg.kind == "metrics" else self.names[:2]
         found = [values[name] for name in wanted if name in values]
         return tuple(found) if len(found) == len(wanted) else None
@@ -227,13 +225,6 @@ def slo_excess(point: Point, slo: SloConfig) -> float:
             measured = point.metrics.get(metric)
             excess.append(math.log(measured / limit) if measured else 1.0)
     return max(excess)
-
-
-def _metric_values(point: Point, outcome: TrialOutcome) -> dict[str, float]:
-    values = dict(point.metrics)
-    if outcome.quality is not None:
-        values["quality"] = outcome.quality.agreement
-    return values
 
 
 def _violation(outcome: TrialOutcome) -> float:

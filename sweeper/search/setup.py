@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import sweeper
+from sweeper.config.deadlines import quantize_s
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.trust import runs_model_code
 from sweeper.engine.flag_check import FLAG_PREFIX, Refusal
@@ -16,13 +17,16 @@ from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue
 from sweeper.estimate import rules
 from sweeper.estimate.facts import missing_models
 from sweeper.estimate.violation import Violation
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.detect import to_manifest
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.load.workload.lengths import longest
+from sweeper.models.cache import cache_dir
 from sweeper.models.facts import ModelFacts
 from sweeper.models.resolve import ResolvedModel
 from sweeper.quality.key import quality_key
-from sweeper.quantize.resolve import checkpoint_for
+from sweeper.quantize.job import CheckpointJob
+from sweeper.quantize.selection import Selection, without_recipe_fields
 from sweeper.space.match import same
 from sweeper.space.model import Space
 
@@ -32,6 +36,28 @@ from sweeper.space.model import Space
 START_BASE_S = 600.0
 SLOW_DISK_BYTES_PER_S = 100e6
 SLOW_LINE_BYTES_PER_S = 10e6
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What is started for a deployment.
+
+    Attributes:
+        checkpoint: folder or hub id to serve; the unquantized model's where `to_make` takes its
+            place first.
+        parameters: for the engine, in its own words.
+        to_make: the checkpoint to take from the cache or to make, None if `checkpoint` is served.
+        weights: of a quantized checkpoint, as far as they are known.
+    """
+
+    checkpoint: str
+    parameters: dict[str, ParameterValue]
+    to_make: CheckpointJob | None = None
+    weights: QuantizedWeights | None = None
+
+    def is_model_itself(self, model: ResolvedModel) -> bool:
+        """Whether the study's own model is served, of which the revision is known."""
+        return self.to_make is None and self.checkpoint == model.path
 
 
 @dataclass(frozen=True)
@@ -66,17 +92,28 @@ class StudySetup:
         """Longest request of the workload, in tokens."""
         return sum(longest(self.cfg.workload))
 
+    @cached_property
+    def selection(self) -> Selection:
+        """What the values of `quantization` stand for."""
+        return Selection(
+            self.cfg.quantize, self.cfg.model.checkpoints, self.model.facts, self.hardware.kind
+        )
+
     @property
     def start_timeout_s(self) -> float:
         """Deadline for a server's first completion, scaled by the size of the weights."""
         if self.cfg.engine.start_timeout_s is not None:
             return self.cfg.engine.start_timeout_s
-        parameters = self.model.facts.parameters if self.model.facts else 0
-        size_bytes = self.model.size_bytes or parameters * 2
         to_fetch = self.model.source == "hub" and self.model.size_bytes is None
-        to_fetch = to_fetch or bool(self.cfg.model.checkpoints)
+        to_fetch = to_fetch or self.selection.has_published
         rate = SLOW_LINE_BYTES_PER_S if to_fetch else SLOW_DISK_BYTES_PER_S
-        return START_BASE_S + size_bytes / rate
+        return START_BASE_S + self._size_bytes / rate
+
+    @property
+    def _size_bytes(self) -> float:
+        """Of the unquantized weights; 0 if nothing is known of them."""
+        parameters = self.model.facts.parameters if self.model.facts else 0
+        return float(self.model.size_bytes or parameters * 2)
 
     def conditions(self) -> dict[str, Any]:
         """The study's part of every trial's manifest."""
@@ -107,7 +144,8 @@ class StudySetup:
         Args:
             longest_reference_tokens: longest text of the quality suite, once it is known.
         """
-        sent = {**self.cfg.engine.args, **deployment}
+        served = self.selection.serve({**self.cfg.engine.args, **deployment})
+        sent = served.parameters
         proven = rules.check(
             {name: self._engine_word(name, value) for name, value in sent.items()},
             model=self.model.facts,
@@ -116,11 +154,12 @@ class StudySetup:
             draft=self.draft,
             required_tokens=max(self.required_tokens, longest_reference_tokens),
             missing=missing_models(self.cfg.model),
+            weights=served.weights,
         )
-        return [*self._not_taken(deployment), *proven]
+        return [*self._not_taken(deployment, sent), *served.violations, *proven]
 
-    def _not_taken(self, deployment: Mapping[str, Any]) -> list[Violation]:
-        """Values that the installed engine does not take."""
+    def _not_taken(self, deployment: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Violation]:
+        """Values that the installed engine does not take, by the words that it knows them by."""
         return [
             Violation(
                 "unknown_to_engine",
@@ -130,7 +169,7 @@ class StudySetup:
             )
             for refusal in self.refused
             if (name := refusal.asked.parameter) in deployment
-            and same(deployment[name], refusal.asked.value)
+            and same(sent[name], refusal.asked.value)
         ]
 
     def _engine_word(self, parameter: str, value: Any) -> Any:
@@ -152,17 +191,19 @@ class StudySetup:
         for name, value in parameters.items():
             parameters[name] = self._engine_word(name, value)
 
-    def resolve(self, deployment: Mapping[str, Any]) -> tuple[str, dict[str, ParameterValue]]:
-        """(checkpoint to serve, parameters for the engine) of a deployment.
+    def resolve(self, deployment: Mapping[str, Any]) -> Resolved:
+        """What is started for a deployment.
 
-        A published quantized checkpoint replaces the model's path and its `quantization` value;
-        the draft or EAGLE model of the configuration is filled in where speculation needs one.
+        A quantized checkpoint takes the place of the model and of the `quantization` value, because
+        it states its method in its config.json; the draft or EAGLE model of the configuration is
+        filled in where speculation needs one.
         """
-        parameters = dict(deployment)
-        quantization = parameters.pop("quantization", None)
-        checkpoint, method = checkpoint_for(
-            quantization, self.model.path, self.cfg.model.checkpoints
-        )
+        parameters = without_recipe_fields(deployment)
+        name = parameters.pop("quantization", None)
+        path, method = self.selection.path(deployment), self.selection.method(deployment)
+        to_make = self._to_make(deployment)
+        if self.engine_facts.predicted and path is None:
+            method = name  # nothing is made for an engine that only plays one
         if method is not None:
             parameters["quantization"] = method
         helpers = {
@@ -173,12 +214,32 @@ class StudySetup:
         if helper is not None:
             parameters["speculative_model"] = helper
         self._in_engine_words(parameters)
-        return checkpoint, parameters
+        weights = self.selection.serve(deployment).weights
+        return Resolved(path or self.model.path, parameters, to_make, weights)
+
+    def _to_make(self, deployment: Mapping[str, Any]) -> CheckpointJob | None:
+        recipe = self.selection.recipe(deployment)
+        if recipe is None or self.engine_facts.predicted:
+            return None
+        quantize = self.cfg.quantize
+        return CheckpointJob(
+            recipe=recipe,
+            model_path=self.model.path,
+            model_digest=self.model.digest,
+            cache_dir=cache_dir(self.cfg),
+            timeout_s=quantize_s(quantize.timeout_s, self._size_bytes),
+            revision=self.model.revision,
+            python=quantize.python,
+            device=quantize.device,
+            memory_gib=quantize.memory_gib,
+            cache_limit_gib=quantize.cache_limit_gib,
+            trust_remote_code=self.cfg.model.trust_remote_code,
+        )
 
     def quality_key(self, deployment: Mapping[str, Any]) -> str:
         """Hash of what can change a deployment's output."""
         return quality_key(
-            {**self.cfg.engine.args, **deployment},
+            {**self.cfg.engine.args, **self.selection.content(deployment)},
             self.engine_facts.version,
             self.cfg.model.dtype,
             self.model.digest or self.model.path,

@@ -9,9 +9,10 @@ from sweeper.redaction import shown
 from sweeper.search.bounds.learn import Lessons
 from sweeper.search.faults import persistent
 from sweeper.tracking.paths import StudyPaths
+from sweeper.trial.checkpoint import LOG_NAME as QUANTIZE_LOG
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.trial.run import TrialResult
-from sweeper.verdicts import Verdict
+from sweeper.verdicts import Phase, Verdict
 
 EVIDENCE_LINES = 6
 
@@ -77,7 +78,10 @@ def _go_on(remedy: str, paths: StudyPaths) -> str:
 def _log_hint(outcome: TrialOutcome, paths: StudyPaths) -> str:
     if not outcome.launched:
         return ""
-    return f". Log: {paths.server_log(outcome.number, outcome.attempt)}"
+    log = paths.server_log(outcome.number, outcome.attempt)
+    if outcome.phase == Phase.QUANTIZE:
+        log = log.with_name(QUANTIZE_LOG)
+    return f". Log: {log}"
 
 
 def _indented(evidence: str) -> str:

@@ -58,8 +58,11 @@ def canonical(space: Space, raw: Mapping[str, Any]) -> Raw:
         ValueError: a name or value that is not of the space.
     """
     values = dict(space.fixed)
-    for name, value in active(space, raw).items():
-        if not space[name].is_default(value):
+    present = active(space, raw)
+    recipe = present.get("quantization")
+    for name, value in present.items():
+        parameter = space[name]
+        if not parameter.is_default(value) and not parameter.is_own(value, recipe):
             values[name] = value
     return dict(sorted(values.items()))
 
@@ -90,7 +93,7 @@ def size(space: Space) -> int | None:
         count = 1
         for parameter in space.parameters:
             if parameter.name not in parents and exists(space, parameter, values):
-                count *= len(parameter.values or ())
+                count *= len(_different(parameter, values))
         total += count
     return total
 
@@ -114,10 +117,16 @@ def _branches(space: Space, parameters: list[Parameter]) -> Iterator[Raw]:
         if not exists(space, parameter, values):
             yield from extend(index + 1, values)
             return
-        for value in parameter.values or ():
+        for value in _different(parameter, values):
             yield from extend(index + 1, {**values, parameter.name: value})
 
     yield from extend(0, {})
+
+
+def _different(parameter: Parameter, values: Mapping[str, Any]) -> list[Scalar]:
+    """A parameter's values without the one that says by itself what its default says here."""
+    recipe = values.get("quantization")
+    return [value for value in parameter.values or () if not parameter.is_own(value, recipe)]
 
 
 def _refuse_strangers(space: Space, raw: Mapping[str, Any]) -> None:

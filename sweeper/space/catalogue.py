@@ -24,8 +24,20 @@ KNOWN: dict[str, str] = {
     "tensor_parallel_size": NUMBER,
     "pipeline_parallel_size": NUMBER,
     "data_parallel_size": NUMBER,
+    "quantize.bits": NUMBER,
+    "quantize.group_size": NUMBER,
+    "quantize.symmetric": BOOL,
+    "quantize.act_order": BOOL,
+    "quantize.calibration": TEXT,
+    "quantize.calibration_samples": NUMBER,
 }
-"""Name → what its values are."""
+"""Name → what its values are. `quantize.<field>` changes a field of the recipe that `quantization`
+names, and is never sent to the engine; which values a recipe takes, the configuration has checked.
+"""
+
+RECIPE_PREFIX = "quantize."
+PER_CHANNEL = ("quantize.group_size", -1)
+"""The one number below 1: a scale for a whole output channel."""
 
 FREE_PREFIXES = ("flag.", "env.")
 """`flag.<underscored_name>` is any other engine flag, `env.<NAME>` any environment variable."""

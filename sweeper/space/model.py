@@ -28,6 +28,8 @@ class Parameter:
         default: coordinate of the engine's default (or of the branch's first value, if `required`).
         when: parent parameter → values under which this one exists; all must hold.
         required: True if the engine has no default of its own: never left out where it exists.
+        own: value of `quantization` → the value that says there what the default says: a recipe's
+            own, for a parameter that changes a recipe.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Parameter:
     default: Scalar = ENGINE_DEFAULT
     when: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     required: bool = False
+    own: dict[Scalar, Scalar] = field(default_factory=dict)
 
     @property
     def values(self) -> tuple[Scalar, ...] | None:
@@ -55,6 +58,11 @@ class Parameter:
     def is_default(self, value: Scalar) -> bool:
         """True if `value` says the same as leaving the parameter out."""
         return not self.required and value == self.default
+
+    def is_own(self, value: Scalar, quantization: Scalar | None) -> bool:
+        """True if a recipe, the value of `quantization`, says the same by itself."""
+        own = None if quantization is None else self.own.get(quantization)
+        return own is not None and type(own) is type(value) and own == value
 
 
 def _grid(parameter: Parameter, value: float) -> Scalar:

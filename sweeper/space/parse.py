@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from sweeper.config.edits import flatten
 from sweeper.config.schema import SpaceConfig
 from sweeper.config.suggest import did_you_mean
 from sweeper.errors import ConfigError
-from sweeper.space.catalogue import BOOL, KNOWN, NUMBER, SPECULATIVE_METHODS, is_free, is_neutral
+from sweeper.space.catalogue import (
+    BOOL,
+    KNOWN,
+    NUMBER,
+    PER_CHANNEL,
+    SPECULATIVE_METHODS,
+    is_free,
+    is_neutral,
+)
 from sweeper.space.forms import fault, parse_form
 from sweeper.space.model import Parameter, Space
 from sweeper.space.order import in_order
@@ -36,16 +45,6 @@ def parse_space(cfg: SpaceConfig) -> Space:
     )
     seeds = tuple(read_seed(space, index, _flat_seed(seed)) for index, seed in enumerate(cfg.seeds))
     return Space(space.name, space.parameters, space.fixed, seeds)
-
-
-def flatten(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """`flag: {x: …}` means `flag.x: …`; a dot cannot be typed into a key on the command line."""
-    for name, form in entries.items():
-        nested = name in ("flag", "env") and isinstance(form, Mapping)
-        if nested:
-            yield from ((f"{name}.{inner}", value) for inner, value in form.items())
-        else:
-            yield str(name), form
 
 
 def _flat_seed(seed: Any) -> Any:
@@ -97,7 +96,7 @@ def _check_number(name: str, value: float, where: str) -> None:
     if name == "gpu_memory_utilization":
         if not 0 < value <= 1:
             raise fault(where, f"{value} is not a share", "give values above 0 and up to 1")
-    elif value < 1 or value != int(value):
+    elif (name, value) != PER_CHANNEL and (value < 1 or value != int(value)):
         raise fault(where, f"{value} is not a whole number from 1", "give whole numbers, 1 or more")
 
 

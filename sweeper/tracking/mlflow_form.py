@@ -13,7 +13,7 @@ from typing import Any
 
 from sweeper.load.level import CLOSED
 from sweeper.trial.ladder import rungs
-from sweeper.trial.outcome import Point, TrialOutcome
+from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 
 MAX_PARAM_LENGTH = 6000
 # Of servers before 2.14; newer ones take 8000.
@@ -24,6 +24,7 @@ _LABELS = {"": "unnamed", ".": "dot", "..": "dots"}
 SLO_RATE = "slo_rate_per_s"
 """What a search for the highest rate under limits learnt; see `sweeper.load.ladder`."""
 
+_LEARNT_METRICS = ("model_memory_gib", "kv_cache_tokens", "kv_cache_memory_gib")
 _BEST_METRICS = (
     "output_tokens_per_s",
     "output_tokens_per_s_per_gpu",
@@ -70,7 +71,7 @@ def run_form(outcome: TrialOutcome, parameter_names: Sequence[str]) -> RunForm:
     start_ms = _timestamp_ms(outcome.started_at)
     return RunForm(
         name=f"{outcome.number:03d}-{outcome.kind}{suffix}",
-        params=params(outcome.deployment, parameter_names),
+        params={**params(outcome.deployment, parameter_names), **_made_params(outcome)},
         metrics=list(_metrics(outcome)),
         tags=trial_tags(outcome),
         finished=outcome.verdict == "OK",
@@ -84,6 +85,19 @@ def params(deployment: Mapping[str, Any], parameter_names: Sequence[str]) -> dic
     names = sorted({*parameter_names, *deployment})
     safe = safe_names(names)
     return {safe[name]: _text(deployment.get(name, "default")) for name in names}
+
+
+def _made_params(outcome: TrialOutcome) -> dict[str, str]:
+    """The recipe as it was carried out: a group size that was left open has its number here.
+
+    Names are those of a recipe's searched fields, whose values these agree with.
+    """
+    recipe = outcome.made.get("recipe")
+    told = dict(recipe) if isinstance(recipe, Mapping) else {}
+    told = {"recipe" if key == "name" else key: value for key, value in told.items()}
+    if outcome.made.get("key"):
+        told["checkpoint_key"] = outcome.made["key"]
+    return {f"quantize.{name}": _text(value) for name, value in sorted(told.items())}
 
 
 def trial_tags(outcome: TrialOutcome) -> dict[str, str]:
@@ -100,6 +114,8 @@ def trial_tags(outcome: TrialOutcome) -> dict[str, str]:
     }
     if outcome.cause:
         tags["cause"] = outcome.cause
+    if outcome.quality is not None:
+        tags["quality"] = outcome.quality.name
     return {name: text[:MAX_TAG_LENGTH] for name, text in tags.items()}
 
 
@@ -146,9 +162,8 @@ def _raw_metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
         for name, value in point.predicted.items():
             yield f"{prefix}predicted.{name}", float(value), step
         yield f"{prefix}n_requests", float(point.n), step
-    if outcome.quality is not None:
-        yield "quality_agreement", outcome.quality.agreement, 0
-        yield "quality_loglik_change_nats", outcome.quality.loglik_change_nats, 0
+    yield from _quality_metrics(outcome.quality)
+    yield from _memory_metrics(outcome)
     best = best_point(outcome.points)
     if best is not None:
         asked = {"best_concurrency": best.concurrency, "best_rate_per_s": best.rate_per_s}
@@ -163,6 +178,35 @@ def _raw_metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
         yield SLO_RATE, float(slo_rate), 0
     for phase, seconds in outcome.timings_s.items():
         yield f"time_{phase}_s", seconds, 0
+
+
+def _quality_metrics(quality: QualityScore | None) -> Iterator[tuple[str, float, int]]:
+    if quality is None:
+        return
+    told: dict[str, float | None] = {
+        "agreement": quality.agreement,
+        "agreement_change": quality.agreement_change,
+        "loglik_change_nats": quality.loglik_change_nats,
+        "perplexity": quality.perplexity.get("perplexity"),
+        **{f"task_{name}": task.get("value") for name, task in quality.tasks.items()},
+        **{f"task_{name}_change": task.get("change") for name, task in quality.tasks.items()},
+    }
+    for name, value in told.items():
+        if value is not None:
+            yield f"quality_{name}", float(value), 0
+
+
+def _memory_metrics(outcome: TrialOutcome) -> Iterator[tuple[str, float, int]]:
+    """What the weights take on disk and on the device, and what room that left."""
+    if outcome.checkpoint_gib is not None:
+        yield "checkpoint_gib", outcome.checkpoint_gib, 0
+    for name in _LEARNT_METRICS:
+        value = outcome.learnt.get(name)
+        if isinstance(value, int | float):
+            yield name, float(value), 0
+    seconds = outcome.made.get("made_s")
+    if isinstance(seconds, int | float):
+        yield "quantize_s", float(seconds), 0
 
 
 def _step(point: Point, rung: int) -> int:

@@ -205,6 +205,7 @@ def _speed_of_light(plan: TrialPlan, metrics: dict[str, float]) -> dict[str, flo
         output_tokens=output_tokens,
         prefix_hit_share=metrics.get("prefix_cache_hit_share", 0.0),
         decoding=speed.decoding_streams(metrics),
+        weights=plan.weights,
     )
     told = {**bounds, **speed.nearness(bounds, metrics)}
     return {name: value for name, value in told.items() if math.isfinite(value)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sweeper.load.level import level_name
+from sweeper.quality.floor import Change, settled
 from sweeper.redaction import printable_data, redact_data, shown
-from sweeper.verdicts import Verdict
+from sweeper.verdicts import Phase, Verdict
 
 SCHEMA_VERSION = 1
+AGREEMENT = "agreement with the reference"
+"""Name of the quality that ranks unless another is asked for."""
 
 
 @dataclass
@@ -73,8 +77,12 @@ class QualityScore:
         agreement_change_se: its standard error from paired differences, clustered by prompt.
         written: what it wrote itself, see `sweeper.quality.written`; empty if it wrote nothing.
         perplexity: on a text, see `sweeper.quality.perplexity`; empty if not measured.
-        tasks: name → ``{"metric", "value", "se", "n"}``, from lm-eval; empty if not measured.
+        tasks: name → ``{"metric", "value", "se", "n"}``, from lm-eval, ``change`` with
+            ``change_se`` against the reference where that is known, and ``higher_is_better``;
+            empty if not measured.
         ranked_by: agreement | perplexity | tasks: which of them is "the quality".
+        clusters: prompts that the changes of agreement and log-likelihood rest on; None in
+            journals of earlier versions.
     """
 
     agreement: float
@@ -90,6 +98,132 @@ class QualityScore:
     perplexity: dict[str, float] = field(default_factory=dict)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     ranked_by: str = "agreement"
+    clusters: int | None = None
+
+    @property
+    def score(self) -> float:
+        """The quality that ranks; higher is better.
+
+        A share for agreement, minus nats a token for perplexity, the mean score for tasks.
+        """
+        match self.ranked_by:
+            case "perplexity":
+                return -self.perplexity["nats_per_token"]
+            case "tasks":
+                return _mean([_sign(task) * task["value"] for task in self.tasks.values()])
+            case _:
+                return self.agreement
+
+    @property
+    def score_se(self) -> float | None:
+        """Standard error of `score`; None if a task's metric has none."""
+        match self.ranked_by:
+            case "perplexity":
+                return self.perplexity["nats_se"]
+            case "tasks":
+                return _combined_se([task["se"] for task in self.tasks.values()])
+            case _:
+                return self.agreement_se
+
+    @property
+    def against_reference(self) -> Change | None:
+        """`score` minus the reference's own, paired where that was measured; None if unknown."""
+        match self.ranked_by:
+            case "perplexity":
+                figures = self.perplexity
+                windows = int(figures["windows"])
+                return Change(-figures["change_nats"], figures["change_se_nats"], windows)
+            case "tasks":
+                return self.tasks_change
+            case _:
+                if self.agreement_change is None or self.agreement_change_se is None:
+                    return None
+                return Change(self.agreement_change, self.agreement_change_se, self.clusters)
+
+    @property
+    def change(self) -> float | None:
+        """`score` minus the reference's own, None if it is not known."""
+        against = self.against_reference
+        return None if against is None else against.value
+
+    @property
+    def change_se(self) -> float | None:
+        """Standard error of `change`."""
+        against = self.against_reference
+        return None if against is None else against.se
+
+    @property
+    def is_no_change(self) -> bool | None:
+        """True if `change` cannot be told from zero at 95 %; None if it is not known."""
+        against = self.against_reference
+        return None if against is None else against.is_none
+
+    @property
+    def tasks_change(self) -> Change | None:
+        """Mean task score minus the reference's, None if it is not known of every task."""
+        tasks = list(self.tasks.values())
+        if not tasks or any(task.get("change") is None for task in tasks):
+            return None
+        se = _combined_se([task.get("change_se") for task in tasks])
+        if se is None:
+            return None
+        return Change(_mean([_sign(task) * task["change"] for task in tasks]), se)
+
+    @property
+    def tasks_name(self) -> str:
+        """The tasks and what is counted, for example ``gsm8k exact_match``."""
+        return ", ".join(f"{name} {task['metric']}" for name, task in self.tasks.items())
+
+    @property
+    def name(self) -> str:
+        """What `score` is, in words for a user."""
+        match self.ranked_by:
+            case "perplexity":
+                return "perplexity"
+            case "tasks":
+                mean = "mean of " if len(self.tasks) > 1 else ""
+                return f"{mean}{self.tasks_name}"
+            case _:
+                return AGREEMENT
+
+    @property
+    def shown(self) -> str:
+        """`score` as people write it: a share in per cent, a perplexity as such."""
+        if self.ranked_by == "perplexity":
+            return f"{self.perplexity['perplexity']:.2f}"
+        return f"{self.score:.1%}" if 0.0 <= self.score <= 1.0 else f"{abs(self.score):.4g}"
+
+    def settled(self, own: QualityScore | None) -> float:
+        """`score` for ranking: the reference's own where the two cannot be told apart.
+
+        Args:
+            own: the baseline's; None if it is not known.
+        """
+        if own is None or own.ranked_by != self.ranked_by:
+            return self.score
+        no_change = self.is_no_change
+        if no_change is None:
+            if self.score_se is None or own.score_se is None:
+                return self.score
+            return settled(self.score, self.score_se, own.score, own.score_se)
+        return own.score if no_change else self.score
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _combined_se(errors: list[float | None]) -> float | None:
+    """Standard error of the mean of independent figures, None if one of them is not known."""
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
+        return None
+    return math.sqrt(math.fsum(error**2 for error in known)) / len(known)
+
+
+def _sign(task: dict[str, Any]) -> float:
+    """-1 for a metric of which less is better."""
+    return -1.0 if task.get("higher_is_better") is False else 1.0
 
 
 @dataclass
@@ -102,7 +236,8 @@ class TrialOutcome:
         deployment: canonical parameters (active, not the engine's default).
         deployment_hash: of the canonical parameters.
         verdict, phase, cause, remedy, evidence, learnt: see `sweeper.verdicts.Diagnosis`.
-        launched: False if it was judged without starting a server.
+        launched: False if it was judged without trying it. One whose checkpoint could not be made
+            counts as launched: no server was started, but the attempt took a launch's time.
         points: one a load level that was driven.
         quality: None if not measured.
         timings_s: seconds by phase, and ``total``.
@@ -162,3 +297,16 @@ class TrialOutcome:
     @property
     def valid_points(self) -> list[Point]:
         return [point for point in self.points if point.valid]
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """What the manifest says of a checkpoint that was made here; empty without one."""
+        told = self.manifest.get("made")
+        return told if isinstance(told, dict) else {}
+
+    @property
+    def checkpoint_gib(self) -> float | None:
+        """Weight files that were served, in GiB; None if none were, or they are not here."""
+        size = self.manifest.get("checkpoint_bytes")
+        was_served = self.phase not in {Phase.PLAN, Phase.QUANTIZE}
+        return size / 2**30 if was_served and isinstance(size, int) and size > 0 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sweeper.config.deadlines import hang_s
 from sweeper.config.schema import LoadConfig, QualityConfig, WorkloadConfig
 from sweeper.engine.protocol import ParameterValue
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 from sweeper.quality.reference import Reference
@@ -40,7 +41,10 @@ class TrialPlan:
         device_count: devices the deployment occupies, for figures per GPU.
         seed: of prompts and bootstrap.
         quality_key: hash of what can change this deployment's output.
-        known_quality: score of an earlier trial with the same key; then nothing is measured.
+        known_quality: score of an earlier trial with the same key; then nothing is read.
+        drafting: how tokens are drafted, see `sweeper.quality.key.drafting`.
+        to_write: True if the deployment must write the suite although its score is known.
+        plain_written: digests of what the same output was without its drafting, None if unknown.
         reference: what the output is compared with; None until it is written.
         may_write_reference: True if this deployment is the reference (unquantized defaults).
         conditions: the study's part of the manifest.
@@ -51,6 +55,9 @@ class TrialPlan:
             start's deadline.
         to_make: the checkpoint that is made first and then served in the place of `checkpoint`;
             None if `checkpoint` is served as it is.
+        weights: of a quantized checkpoint, for the speed of light; None if none is served, or
+            nothing is known of it.
+        device_wait_s: how long the making of it may wait for devices that another tuner holds.
     """
 
     number: int
@@ -71,6 +78,9 @@ class TrialPlan:
     seed: int
     quality_key: str
     known_quality: QualityScore | None = None
+    drafting: str = ""
+    to_write: bool = False
+    plain_written: Sequence[str] | None = None
     reference: Reference | None = None
     may_write_reference: bool = False
     conditions: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +92,8 @@ class TrialPlan:
     record_text: bool = False
     hang_timeout_s: float | None = None
     to_make: CheckpointJob | None = None
+    weights: QuantizedWeights | None = None
+    device_wait_s: float = 3600.0
 
     @property
     def hang_after_s(self) -> float:

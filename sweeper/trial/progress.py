@@ -38,6 +38,15 @@ class PhaseChanged:
 
 
 @dataclass(frozen=True)
+class PhaseProgress:
+    """How far a trial has come in a phase, one line; told every few seconds."""
+
+    number: int
+    phase: str
+    detail: str
+
+
+@dataclass(frozen=True)
 class LevelDone:
     """A load level was driven and summarised; `level` is its name."""
 
@@ -77,7 +86,7 @@ class Note:
     text: str
 
 
-Event = TrialStarted | PhaseChanged | LevelDone | TrialEnded | StudyProgress | Note
+Event = TrialStarted | PhaseChanged | PhaseProgress | LevelDone | TrialEnded | StudyProgress | Note
 Listener = Callable[[Event], None]
 
 

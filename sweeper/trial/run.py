@@ -7,24 +7,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sweeper.config.deadlines import quality_s
 from sweeper.engine.diagnosis import NO_CAUSE, settle
 from sweeper.engine.failed_start import with_surroundings
 from sweeper.engine.log_file import read_log
 from sweeper.engine.log_lines import lines, tail
 from sweeper.engine.protocol import Engine, LaunchFailure, LaunchRequest, RunningServer
 from sweeper.errors import EngineError
-from sweeper.load.address import ServerAddress
-from sweeper.quality import agreement
-from sweeper.quality.agreement import BrokenOutputError, QualityUnavailableError
-from sweeper.quality.floor import below_floor
+from sweeper.quality.asking import BrokenOutputError, QualityUnavailableError
 from sweeper.quality.reference import Reference
-from sweeper.quality.suite import load_suite
-from sweeper.trial import failures, vital
+from sweeper.trial import failures, judging, vital
+from sweeper.trial.checkpoint import note_bytes, obtain
 from sweeper.trial.climb import climb
 from sweeper.trial.manifest import plan_manifest, server_manifest
-from sweeper.trial.outcome import QualityScore, TrialOutcome
-from sweeper.trial.patience import HungError, patiently
+from sweeper.trial.outcome import TrialOutcome
+from sweeper.trial.patience import HungError
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener, Note
 from sweeper.trial.seen_in_effect import ignored_batch_limit
@@ -68,6 +64,7 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     started = time.monotonic()
     diagnosis = _run(state, engine)
+    note_bytes(state)
     state.timings_s["total"] = round(time.monotonic() - started, 3)
     outcome = TrialOutcome(
         number=plan.number,
@@ -93,6 +90,9 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
 def _run(state: TrialState, engine: Engine) -> Diagnosis:
     """Start, measure, stop. What the stop comes to never changes what was measured."""
     with ExitStack() as stack:
+        unmade = obtain(state, stack)
+        if unmade is not None:
+            return unmade
         try:
             with state.during(Phase.START):
                 server = stack.enter_context(engine.serve(_launch_request(state)))
@@ -148,7 +148,7 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
         failed = _failed_under_load(state, engine, server)
         if failed is not None:
             return failed
-        _judge_quality(state, server)
+        judging.judge(state, server)
     except HungError as problem:
         vital.let_die(server)
         return _crashed(state, engine, server, seen=problem.message)
@@ -163,7 +163,7 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
                 "leave this combination out",
             )
         return Diagnosis(Verdict.MEASUREMENT_INVALID, state.phase, problem.message, problem.remedy)
-    return _verdict(state)
+    return judging.fault(state) or Diagnosis(Verdict.OK, Phase.STOP, "", "")
 
 
 def _failed_under_load(
@@ -182,49 +182,6 @@ def _failed_under_load(
     return ignored
 
 
-def _judge_quality(state: TrialState, server: RunningServer) -> None:
-    """Score the output, reuse a score with the same key, or write the reference first."""
-    plan = state.plan
-    if plan.quality.kind == "none":
-        return
-    if plan.known_quality is not None:
-        known = plan.known_quality
-        state.quality = QualityScore(**{**vars(known), "reused": True})
-        return
-    if plan.reference is None and not plan.may_write_reference:
-        return
-    with state.during(Phase.QUALITY):
-        judged = patiently(
-            lambda: _judge(plan, ServerAddress.of(server)),
-            server,
-            what="judging the output",
-            timeout_s=quality_s(plan.quality.timeout_s, plan.start_timeout_s),
-            hang_timeout_s=plan.hang_after_s,
-        )
-    if isinstance(judged, Reference):
-        state.reference = judged
-        score = agreement.own_agreement(judged)
-    else:
-        score = judged
-    state.quality = QualityScore(
-        agreement=score.agreement,
-        agreement_se=score.agreement_se,
-        loglik_change_nats=score.loglik_change_nats,
-        loglik_change_se_nats=score.loglik_change_se_nats,
-        tokens=score.tokens,
-        key=plan.quality_key,
-    )
-
-
-def _judge(plan: TrialPlan, address: ServerAddress) -> Reference | agreement.Agreement:
-    """The score against the reference; or, where there is none yet, the reference itself."""
-    timeout_s = plan.quality.request_timeout_s
-    if plan.reference is not None:
-        return agreement.score(address, plan.reference, timeout_s)
-    suite = load_suite(plan.quality.max_prompts)
-    return agreement.write_reference(address, suite, plan.quality.reference_tokens, timeout_s)
-
-
 def _nothing_valid(state: TrialState) -> Diagnosis:
     """No level passed its gates; judging the output too would be wasted time."""
     reasons = [reason for point in state.points for reason in point.reasons]
@@ -235,24 +192,6 @@ def _nothing_valid(state: TrialState) -> Diagnosis:
         "see requests.parquet and server.log of the trial; all gates that failed are listed",
         evidence="\n".join(dict.fromkeys(reasons)),
     )
-
-
-def _verdict(state: TrialState) -> Diagnosis:
-    """Judge what was measured on a server that lived to the end."""
-    quality, limits = state.quality, state.plan.quality
-    if quality is not None and below_floor(
-        quality.loglik_change_nats, quality.loglik_change_se_nats, limits.max_loglik_drop_nats
-    ):
-        return Diagnosis(
-            Verdict.QUALITY_FAIL,
-            Phase.QUALITY,
-            f"log-likelihood of the reference fell by {-quality.loglik_change_nats:.3f} nats a "
-            f"token, more than {limits.max_loglik_drop_nats} beyond its error",
-            "choose a milder quantization or KV-cache precision, or raise "
-            "quality.max_loglik_drop_nats if this loss is acceptable",
-            learnt={"loglik_change_nats": quality.loglik_change_nats},
-        )
-    return Diagnosis(Verdict.OK, Phase.STOP, "", "")
 
 
 def _crashed(

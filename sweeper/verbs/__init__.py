@@ -18,6 +18,7 @@ VERBS: dict[str, str] = {
     "compare": "two trials, studies or foreign results: conditions, results, is it fair",
     "estimate": "memory and rules for a model and a machine, without launching anything",
     "diagnose": "verdict, cause and remedy of an engine's log",
+    "checkpoints": "quantized checkpoints made on this machine: list, check, remove",
     "sync": "bring MLflow up to date with a study's journal",
 }
 

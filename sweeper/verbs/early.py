@@ -14,6 +14,7 @@ from sweeper.models import fitness
 from sweeper.models.cache import cache_dir
 from sweeper.models.elsewhere import facts_elsewhere
 from sweeper.models.resolve import facts_only
+from sweeper.quantize.published import check_paths
 from sweeper.space.model import Space
 from sweeper.space.parse import parse_space
 
@@ -37,6 +38,7 @@ def check_early(cfg: SweeperConfig) -> Early:
         UserError: names what is wrong and the ways on.
     """
     space = parse_space(cfg.space)
+    check_paths(cfg)
     engine = create(cfg.engine, cache_dir=cache_dir(cfg))
     if not engine.needs_checkpoint:
         facts_elsewhere(cfg.model)

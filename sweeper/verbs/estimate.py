@@ -18,6 +18,8 @@ from sweeper.load.workload.lengths import longest
 from sweeper.models.cache import cache_dir
 from sweeper.models.read import facts_from_config
 from sweeper.models.resolve import facts_only
+from sweeper.quantize.published import check_paths
+from sweeper.quantize.selection import Selection
 from sweeper.space.parse import parse_space
 
 
@@ -30,17 +32,23 @@ def run(arguments: list[str]) -> int:
         python=cfg.engine.python,
         cache_dir=cache_dir(cfg),
     )
+    check_paths(cfg)
+    facts = facts_only(cfg.model)
+    selection = Selection(cfg.quantize, cfg.model.checkpoints, facts, machine.kind)
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
     estimate = estimate_space(
-        parse_space(cfg.space),
-        facts_only(cfg.model),
+        selection.with_own_values(parse_space(cfg.space)),
+        facts,
         machine,
         draft=draft,
         required_tokens=sum(longest(cfg.workload)),
         missing=missing_models(cfg.model),
         input_tokens=cfg.workload.input_tokens,
         output_tokens=cfg.workload.output_tokens,
+        serve=selection.serve,
     )
     print(f"{cfg.model.name} on {machine.device_count} x {machine.name} (predicted)\n")
+    for line in selection.described():
+        print(line)
     print(render(estimate))
     return 0

@@ -20,6 +20,8 @@ from sweeper.report.text import (
     render_front,
     render_misses,
 )
+from sweeper.report.trade.table import trade
+from sweeper.report.trade.text import render_trade
 from sweeper.search.setup import StudySetup
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
@@ -67,6 +69,8 @@ def finish(
             f"see the causes above; the logs are {paths.trials_dir}/NUMBER/server.log",
         )
     print(render_front(frame, recommendation, "table"))
+    if bought := render_trade(trade(outcomes)):
+        print(f"\n{bought}")
     _say_what_failed(outcomes, setup, recommendation)
     print(f"\nreport      {paths.report_html}")
     if recommendation.keeps_slo:

@@ -10,7 +10,7 @@ A command line that the engine refuses costs a launch, and every launch of the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sweeper.config.schema import SweeperConfig
 from sweeper.engine.flag_check import (
@@ -25,7 +25,8 @@ from sweeper.engine.flag_check import (
 from sweeper.engine.protocol import Engine
 from sweeper.errors import ConfigError
 from sweeper.models.facts import ModelFacts
-from sweeper.space.catalogue import is_neutral
+from sweeper.quantize.selection import Selection
+from sweeper.space.catalogue import RECIPE_PREFIX, is_neutral
 from sweeper.space.model import Parameter, Space
 
 
@@ -91,18 +92,25 @@ def _of_every_launch(cfg: SweeperConfig, space: Space) -> Iterator[AskedFlag]:
 
 
 def _searched(cfg: SweeperConfig, space: Space) -> Iterator[AskedFlag]:
+    """Values of the space. Of a checkpoint the engine is asked whether it reads the format, because
+    it is told nothing else of it."""
+    selection = Selection(cfg.quantize, cfg.model.checkpoints)
     for parameter in space.parameters:
-        if parameter.name.startswith(ENV_PREFIX):
+        if parameter.name.startswith((ENV_PREFIX, RECIPE_PREFIX)):
             continue
         # Of a range nothing can be left out in the middle: it is the user's to narrow.
         optional = len(parameter.choices) > 1
-        for value in _sent(parameter, cfg.model.checkpoints):
-            key = f"space.parameters.{parameter.name}"
-            yield AskedFlag(key, parameter.name, value, optional)
+        key = f"space.parameters.{parameter.name}"
+        for value in _sent(parameter):
+            if parameter.name != "quantization":
+                yield AskedFlag(key, parameter.name, value, optional)
+            elif (word := selection.engine_word(str(value))) is not None:
+                chosen = f"quantize.recipes.{value}" if value in cfg.quantize.recipes else key
+                yield AskedFlag(chosen, parameter.name, word, optional)
 
 
-def _sent(parameter: Parameter, checkpoints: Mapping[str, str]) -> list[object]:
-    """Values that reach the engine: a checkpoint is served instead, without a word to it."""
+def _sent(parameter: Parameter) -> list[object]:
+    """Values that are not the engine's default."""
     values = parameter.choices or (parameter.low, parameter.high)
     return [
         value
@@ -110,7 +118,6 @@ def _sent(parameter: Parameter, checkpoints: Mapping[str, str]) -> list[object]:
         if value is not None
         and not is_neutral(parameter.name, value)
         and not parameter.is_default(value)
-        and not (parameter.name == "quantization" and value in checkpoints)
     ]
 
 

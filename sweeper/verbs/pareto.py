@@ -7,7 +7,8 @@ usage: python -m sweeper pareto study=NAME [format=table|json|csv]
 
 Every row is an operating point: one deployment at one load level. With an SLO, the recommendation
 is the point with the highest throughput (or what select.prefer says) that keeps it; without one,
-the knee of the front. The baseline stands beside it.
+the knee of the front. The baseline stands beside it. Where weights or cache were stored in more
+than one way, a second table says what each of them buys and costs.
 
 exit code: 1 if nothing is feasible, or nothing keeps the SLO (the nearest miss is shown)
 """
@@ -17,6 +18,8 @@ from __future__ import annotations
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
 from sweeper.report.text import render_front
+from sweeper.report.trade.table import trade
+from sweeper.report.trade.text import render_trade
 from sweeper.verbs.studies import choice, open_study
 
 
@@ -27,4 +30,6 @@ def run(arguments: list[str]) -> int:
     frame = points_frame(study.outcomes)
     recommendation = recommend(frame, study.cfg.select)
     print(render_front(frame, recommendation, form))
+    if form == "table" and (bought := render_trade(trade(study.outcomes))):
+        print(f"\n{bought}")
     return 0 if recommendation.keeps_slo else 1

@@ -35,6 +35,7 @@ from sweeper.tracking.lock import StudyLock
 from sweeper.tracking.mlflow_log import MlflowTracker, StudySummary
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 from sweeper.tracking.rescue import Rescue
+from sweeper.trial import judging
 from sweeper.trial.progress import Event, Listener, Note
 from sweeper.verbs.early import Early, check_early
 from sweeper.verbs.finish import finish
@@ -89,7 +90,7 @@ def prepare(cfg: SweeperConfig, listener: Listener, early: Early | None = None) 
     model = _model(cfg, early, engine_facts, listener)
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
     machine = _machine(cfg, early, listener)
-    return StudySetup(
+    setup = StudySetup(
         cfg,
         early.space,
         model,
@@ -100,6 +101,7 @@ def prepare(cfg: SweeperConfig, listener: Listener, early: Early | None = None) 
         refused=checked.refusals,
         renamed=_renamed(checked, model, listener),
     )
+    return replace(setup, space=setup.selection.with_own_values(setup.space))
 
 
 def _flags(cfg: SweeperConfig, early: Early, listener: Listener) -> FlagCheck:
@@ -151,6 +153,9 @@ def _run_locked(
     setup: StudySetup, paths: StudyPaths, voice: Listener, interrupts: Interrupts
 ) -> int:
     paths.clear_torn()
+    if not paths.reference_json.exists():
+        quality, model = setup.cfg.quality, setup.model.path
+        judging.prepare(quality, model, paths.root, lambda text: voice(Note(text)))
     identity = _prove_identity(setup, paths)
     for pid in orphans.reap(paths.launch_record):
         voice(Note(f"ended process {pid}, left over from an earlier run of this study"))
@@ -251,6 +256,7 @@ def _prove_identity(setup: StudySetup, paths: StudyPaths) -> dict[str, Any]:
             "driver": setup.hardware.driver,
         },
         workload_sha256=content_sha256(cfg.workload),
+        recipes=setup.selection.identity(),
     )
     if not paths.study_yaml.exists() and paths.trials_jsonl.exists():
         raise StudyError(

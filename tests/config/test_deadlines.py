@@ -21,6 +21,14 @@ def test_what_is_given_stays_and_what_is_not_grows(
     assert of(None, 1e5) > of(None, 1e4)
 
 
+def test_a_checkpoint_is_given_time_by_the_size_of_its_model() -> None:
+    hours = [deadlines.quantize_s(None, size) / 3600 for size in (0.0, 0.27e9, 15e9)]
+    assert hours[0] == 1.0
+    assert 1.0 < hours[1] < 1.2
+    assert 4.0 < hours[2] < 8.0
+    assert deadlines.quantize_s(60.0, 15e9) == 60.0
+
+
 def test_a_short_start_ends_by_its_own_deadline_and_not_by_a_stall() -> None:
     assert deadlines.stall_s(None, 30.0) > 30.0
     assert deadlines.stall_s(None, 3000.0) < 3000.0

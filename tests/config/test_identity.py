@@ -14,7 +14,7 @@ from sweeper.config.compose import compose
 from sweeper.config.document import from_plain, to_plain, to_yaml
 from sweeper.config.identity import differences, identity_hash, study_identity
 from sweeper.config.names import study_name, study_name_fault
-from sweeper.config.schema import SweeperConfig
+from sweeper.config.schema import QualityConfig, SweeperConfig
 
 QUICK = settings(max_examples=50, deadline=None)
 ENGINE = {"name": "vllm", "version": "0.32.0", "device": "cpu"}
@@ -150,3 +150,34 @@ def test_yaml_round_trip() -> None:
     cfg = compose(["model=qwen7b", "space=gpu", "select.slo.ttft_p95_ms=500"])
     assert from_plain(yaml.safe_load(to_yaml(cfg))) == cfg
     assert from_plain(to_plain(cfg)) == cfg
+
+
+def test_recipes_belong_to_a_study_and_their_absence_to_those_before_them() -> None:
+    def of(recipes: dict[str, Any] | None) -> dict[str, Any]:
+        return study_identity(
+            composed(), model={"name": "m"}, engine=ENGINE, hardware=HARDWARE, recipes=recipes
+        )
+
+    assert "quantize" not in of(None)
+    assert of({}) == of(None) == identity_of()
+    one, other = ({"awq": {"tool": "autoawq", "group_size": size}} for size in (64, 128))
+    assert identity_hash(of(one)) != identity_hash(of(None))
+    assert differences(of(one), of(other)) == ["quantize.awq.group_size: 64 → 128"]
+
+
+def test_a_study_of_an_earlier_version_judges_quality_by_the_same_identity() -> None:
+    """What was added since enters only where it is made use of."""
+
+    def judged(**quality: Any) -> Any:
+        cfg = SweeperConfig(quality=QualityConfig(**quality))
+        return study_identity(cfg, model={}, engine={}, hardware={})["quality"]
+
+    earlier = {
+        "kind": "agreement",
+        "reference_tokens": 64,
+        "max_prompts": None,
+        "max_loglik_drop_nats": 0.2,
+    }
+    assert judged() == judged(written_tokens=8, python="p", tasks_timeout_s=9.0) == earlier
+    assert judged(max_agreement_drop=0.1) == {**earlier, "max_agreement_drop": 0.1}
+    assert judged(kind="perplexity", text_tokens=900)["text_tokens"] == 900

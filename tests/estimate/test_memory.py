@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,26 @@ from sweeper.estimate.memory import (
     memory_estimate,
     parameter_count,
 )
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.models.facts import ModelFacts
 from tests.estimate.facts import H100, QWEN3, QWEN7B, SMOLLM2, T4
+
+
+def test_a_checkpoint_is_counted_by_its_bits_and_not_by_its_name() -> None:
+    def weights_gib(name: str, **shape: Any) -> float:
+        weights = QuantizedWeights(name, **shape)
+        return memory_estimate({"quantization": name}, QWEN7B, H100, weights).weights_gib
+
+    assert weights_gib("mine", bits=4) == pytest.approx(weights_gib("w8x", bits=4))
+    assert weights_gib("mine", bits=8) > weights_gib("mine", bits=4)
+    # 16-bit scales of groups of 128 are an eighth of a bit more a weight; zero points come on top.
+    grouped = weights_gib("mine", bits=4, group_size=128)
+    share = (grouped - weights_gib("mine", bits=4)) / (
+        weights_gib("mine", bits=8) - weights_gib("mine", bits=4)
+    )
+    assert share == pytest.approx(16 / 128 / 4)
+    assert weights_gib("mine", bits=4, group_size=128, symmetric=False) > grouped
+    assert weights_gib("mine", bits=4, group_size=32) > grouped
 
 
 @pytest.mark.parametrize(("facts", "billions"), [(QWEN7B, 7.62), (QWEN3, 8.19), (SMOLLM2, 0.1345)])

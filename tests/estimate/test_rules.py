@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sweeper.config.compose import compose
 from sweeper.estimate.facts import missing_models
 from sweeper.estimate.rules import RULES, check
+from sweeper.estimate.weights import FP8, INT8, QuantizedWeights
 from sweeper.space.catalogue import KNOWN as CATALOGUE
 from tests.estimate.facts import (
     A100,
@@ -36,6 +37,19 @@ GPTQ7B = model("qwen7b", quantization_method="gptq")
 QWEN72B = model(
     "qwen7b", num_heads=64, num_kv_heads=8, hidden_size=8192, intermediate_size=29568, num_layers=80
 )
+ODD = model("smollm2", intermediate_size=1528)
+MINE = QuantizedWeights("mine", 4, 128)
+OWN = "quantize.recipes.mine.group_size"
+AWQ, GPTQ, PACKED = ({"quantization": word} for word in ("awq", "gptq", "compressed-tensors"))
+
+
+def made(**changes: Any) -> dict[str, Any]:
+    """A recipe's checkpoint of 4 bits in groups of 128."""
+    return {"weights": replace(MINE, **changes)}
+
+
+SMALL_GROUPS = made(group_size=64)
+ORDERED = made(act_order=True)
 
 BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("heads_divide", {TP: 8}, {}),
@@ -46,6 +60,18 @@ BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("group_divides", {"quantization": "awq", TP: 2}, {"model": QWEN72B}),
     ("group_divides", {"quantization": "gptq"}, {"model": SMOLLM2}),
     ("group_divides", {TP: 4}, {"model": model("qwen7b", quantization_group_size=256)}),
+    ("group_divides", {**AWQ, TP: 2}, {"model": QWEN72B, **made()}),
+    ("group_divides", AWQ, {"model": SMOLLM2, **made()}),
+    ("group_divides", PACKED, {"model": SMOLLM2, **made()}),
+    ("gptq_readable", GPTQ, ORDERED),
+    ("gptq_readable", GPTQ, made(bits=3, made=False)),
+    ("gptq_readable", GPTQ, made(symmetric=False, made=False)),
+    ("act_order_sharded", {**GPTQ, TP: 2}, {**ORDERED, "engine": Engine(version="0.11.0")}),
+    ("act_order_sharded", {**GPTQ, TP: 2}, {**ORDERED, "engine": None}),
+    ("weight_only_on_cpu", AWQ, {"model": SMOLLM2, "hardware": AVX2, **SMALL_GROUPS}),
+    ("weight_only_on_cpu", PACKED, {"hardware": AVX512, **made(bits=8)}),
+    ("widths_on_cpu", GPTQ, {"model": ODD, "hardware": AVX512, **made(group_size=None)}),
+    ("capability_suffices", PACKED, {"hardware": V100, **made(activations=FP8, group_size=None)}),
     ("length_within_model", {"max_model_len": 32769}, {}),
     ("length_holds_requests", {"max_model_len": 639}, {}),
     ("length_holds_requests", {}, {"required_tokens": 40000}),
@@ -113,6 +139,21 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"missing": frozenset({"awq"}), "model": model("qwen7b", quantization_method="awq")},
     ),
     ({"quantization": "gptq"}, {"model": GPTQ7B}),
+    *((({**AWQ, TP: tp}), made()) for tp in (1, 2, 4)),
+    (AWQ, {"model": SMOLLM2, "hardware": AVX512, **SMALL_GROUPS}),
+    (AWQ, {"model": SMOLLM2, "hardware": CPU, **SMALL_GROUPS}),  # features unknown
+    (AWQ, {"missing": frozenset({"awq"}), **made()}),  # a recipe needs no published one
+    ({**GPTQ, TP: 2}, {"model": QWEN72B, **SMALL_GROUPS}),
+    (GPTQ, made(act_order=True, group_size=None)),
+    (GPTQ, {**ORDERED, "engine": Engine(version="0.11.0")}),
+    ({**PACKED, TP: 2}, ORDERED),  # ordered once, which shards read well
+    (GPTQ, made(bits=8)),
+    (PACKED, {"hardware": AVX2, **made(activations=INT8, bits=8, group_size=None)}),
+    (PACKED, {"hardware": AVX2, **made(activations=FP8, bits=8, group_size=None)}),  # plain torch
+    (PACKED, {"hardware": T4, "model": SMOLLM2, **made(activations=FP8, group_size=None)}),
+    ({**PACKED, "dtype": "float32"}, made()),
+    (PACKED, {"model": model("qwen7b", num_experts=8, intermediate_size=100), **made()}),
+    (PACKED, {"model": None, **made()}),
     ({"max_num_batched_tokens": 256, "max_num_seqs": 256}, {}),
     ({"max_num_batched_tokens": 512}, {}),  # chunked prefill is on by default
     ({"max_num_batched_tokens": 512, "enable_chunked_prefill": True}, {}),
@@ -149,8 +190,47 @@ def test_messages_hold_the_numbers() -> None:
     assert "152064" in vocabulary.cause
     groups = broken({"quantization": "awq", TP: 2}, model=QWEN72B)["group_divides"]
     assert "14784" in groups.cause
+    assert groups.parameters == ("quantization", TP)
     devices = broken({TP: 4, "data_parallel_size": 4})["devices_suffice"]
     assert "4 * 4 = 16" in devices.cause
+
+
+@pytest.mark.parametrize(
+    ("weights", "facts", "remedy", "involved"),
+    [
+        (MINE, {"model": SMOLLM2}, f"{OWN}=64", ("quantization",)),
+        (
+            replace(MINE, searched=("quantize.group_size", "quantize.bits")),
+            {"model": SMOLLM2},
+            "quantize.group_size=64",
+            ("quantization", "quantize.group_size"),
+        ),
+        (MINE, {"model": QWEN72B, "tp": 2}, f"{OWN}=64", ("quantization", TP)),
+        (MINE, {"model": QWEN72B, "tp": 4}, f"{OWN}=32", ("quantization", TP)),
+        (MINE, {"model": ODD}, "quantize=w8a8", ("quantization",)),
+        (replace(MINE, made=False), {"model": SMOLLM2}, "a checkpoint with", ("quantization",)),
+    ],
+)  # fmt: skip
+def test_a_group_size_that_does_not_divide_is_offered_its_nearest(
+    weights: QuantizedWeights, facts: dict[str, Any], remedy: str, involved: tuple[str, ...]
+) -> None:
+    asked = {**AWQ, TP: facts.pop("tp", 1)}
+    violation = broken(asked, weights=weights, **facts)["group_divides"]
+    assert remedy in violation.remedy
+    assert violation.parameters == involved
+    assert "128" in violation.cause
+
+
+def test_a_recipe_is_called_by_its_own_name() -> None:
+    cause = broken(PACKED, hardware=V100, **made(activations=FP8))["capability_suffices"].cause
+    assert "quantization=mine (compressed-tensors)" in cause
+
+
+def test_a_format_without_a_checkpoint_can_be_made() -> None:
+    missing = frozenset({"awq", "gptq", "compressed-tensors"})
+    for asked, recipe in ((AWQ, "awq"), (GPTQ, "gptqmodel"), (PACKED, "w4a16")):
+        violation = broken(asked, missing=missing)["model_named"]
+        assert violation.remedy.endswith(f"add quantize={recipe}")
 
 
 def test_missing_models_follow_the_configuration() -> None:

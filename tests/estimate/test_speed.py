@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sweeper.estimate.roofline import matrix_speedup
 from sweeper.estimate.speed import bounds, decoding_streams, nearness
+from sweeper.estimate.weights import FP8, INT8, QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 from sweeper.models.read import facts_from_config
@@ -36,6 +37,7 @@ def light(
     lengths: tuple[float, float] = (1000, 200),
     hit: float = 0.0,
     decoding: float | None = None,
+    weights: QuantizedWeights | None = None,
     **parameters: Any,
 ) -> dict[str, float]:
     return bounds(
@@ -47,6 +49,7 @@ def light(
         output_tokens=lengths[1],
         prefix_hit_share=hit,
         decoding=decoding,
+        weights=weights,
     )
 
 
@@ -61,6 +64,22 @@ def test_one_stream_reads_weights_and_its_own_cache() -> None:
     assert found["tpot_bandwidth_floor_ms"] == found["tpot_floor_ms"]
     operations = 2 * (LAYERS + TABLE) + ATTENTION * 1100
     assert found["tpot_compute_floor_ms"] == pytest.approx(1e3 * operations / 989e12, rel=1e-9)
+
+
+def test_a_checkpoint_is_read_and_multiplied_as_its_recipe_says() -> None:
+    """Not as the digits of its name or the word of its format would have it."""
+
+    def of(bits: int, activations: str | None = None) -> dict[str, float]:
+        weights = QuantizedWeights("mine", bits, activations=activations)
+        return light(weights=weights, quantization="compressed-tensors")
+
+    read = LAYERS / 2 + TABLE * 2 + 1100 * KV
+    assert of(4)["tpot_floor_ms"] == pytest.approx(1e3 * read / 3350e9, rel=1e-9)
+    assert of(8)["tpot_floor_ms"] > of(4)["tpot_floor_ms"]
+    # Weights alone are widened before they are multiplied: a prompt gains nothing.
+    assert of(4)["ttft_floor_ms"] == light()["ttft_floor_ms"]
+    for activations in (INT8, FP8):
+        assert of(8, activations)["ttft_floor_ms"] < 0.6 * light()["ttft_floor_ms"]
 
 
 def test_tied_embeddings_are_read_as_the_output_table() -> None:

@@ -4,10 +4,12 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.export.bundle import ExportInput
 from sweeper.export.provenance import admission, render
+from sweeper.export.vllm_config import config_text
 from tests.export.conftest import make_source
 from tests.factories import open_load, open_study, outcome, point, study
 
@@ -100,3 +102,46 @@ def test_saturated_load_is_a_warning() -> None:
     overrun = point(load=open_load(4.0, saturated=True))
     text = readme(make_source(outcomes=[outcome(0, points=[overrun])]))
     assert "could not keep up" in text
+
+
+MADE: dict[str, Any] = {
+    "key": "a" * 16,
+    "recipe": {"name": "w4a16", "tool": "llmcompressor", "bits": 4, "group_size": 64},
+    "versions": {"llmcompressor": "0.14.0", "torch": "2.13.0"},
+    "made_s": 92.0,
+    "reused": True,
+    "digest": "d" * 32,
+}
+
+
+def test_a_made_checkpoint_is_named_and_its_cache_is_warned_of() -> None:
+    path = f"/home/me/.cache/sweeper/checkpoints/{'a' * 16}"
+    source = make_source(made=MADE, model_path=path)
+    text, yaml_text = readme(source), config_text(source)
+    for told in ("w4a16", "llmcompressor 0.14.0", "d" * 32, "group_size=64", path):
+        assert told in yaml_text
+        assert told in text.replace("\\", "")
+    assert "copy the folder" in yaml_text
+    assert "Its checkpoint lies in a cache" in text.partition("## Start")[0]
+    assert json.loads(render(source)["recommendation.json"].text)["made"] == MADE
+    assert yaml.safe_load(yaml_text)["model"] == path
+    assert "cache" not in readme(make_source())
+
+
+def test_hostile_words_of_a_recipe_stay_in_their_comment() -> None:
+    hostile = {**MADE, "recipe": {"name": "x\nport: 1", "tool": "t`<b>"}}
+    source = make_source(made=hostile)
+    assert yaml.safe_load(config_text(source))["port"] == source.port
+    assert "<b>" not in readme(source).replace("\\<b\\>", "")
+
+
+def test_the_quality_that_ranked_is_named() -> None:
+    figures = {"nats_per_token": 2.0, "nats_se": 0.01, "perplexity": 7.39}
+    change = {"windows": 40, "change_nats": 0.0, "change_se_nats": 0.0}
+    outcomes = study()
+    for trial in outcomes:
+        if trial.quality is not None:
+            trial.quality.ranked_by = "perplexity"
+            trial.quality.perplexity = {**figures, **change}
+    assert "| Perplexity | 7.39 | — | 7.39 | — |" in readme(make_source(outcomes=outcomes))
+    assert "| Agreement with the reference | 100.0% | — | 100.0% | — |" in readme(make_source())

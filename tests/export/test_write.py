@@ -14,7 +14,9 @@ from sweeper.export.write import engine_line, hardware_line, write_recommended
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import recommend
-from sweeper.search.setup import StudySetup
+from sweeper.quantize.job import CheckpointJob
+from sweeper.quantize.recipe import Recipe
+from sweeper.search.setup import Resolved, StudySetup
 from sweeper.tracking.paths import StudyPaths
 from tests.factories import study
 
@@ -29,7 +31,7 @@ class Engine:
         return {"model": model_path, "dtype": "half", **parameters, **draft}, {"OMP": "1"}
 
 
-def setup(model: ModelConfig, path: str) -> StudySetup:
+def setup(model: ModelConfig, path: str, to_make: CheckpointJob | None = None) -> StudySetup:
     cfg = SweeperConfig(model=model)
     return cast(
         StudySetup,
@@ -37,9 +39,29 @@ def setup(model: ModelConfig, path: str) -> StudySetup:
             cfg=cfg,
             engine=Engine(),
             model=SimpleNamespace(path=path, revision="r1"),
-            resolve=lambda deployment: (path, dict(deployment)),
+            resolve=lambda deployment: Resolved(path, dict(deployment), to_make),
         ),
     )
+
+
+def test_a_made_checkpoint_is_exported_from_the_cache_or_said_to_be_gone(
+    paths: StudyPaths, tmp_path: Path
+) -> None:
+    recipe = Recipe("w4a16", "llmcompressor", bits=4)
+    job = CheckpointJob(recipe, "org/model", None, tmp_path, timeout_s=1.0)
+    cached = tmp_path / "checkpoints" / ("a" * 16)
+    outcomes = study()
+    made = {"key": cached.name, "recipe": recipe.to_dict(), "digest": "d" * 32}
+    outcomes[1].manifest |= {"checkpoint": str(cached), "made": made}
+    for is_there in (False, True):
+        if is_there:
+            cached.mkdir(parents=True)
+        write_recommended(setup(ModelConfig(), "org/model", job), paths, outcomes, chosen())
+        config = (paths.recommended_dir / "vllm.yaml").read_text()
+        readme = (paths.recommended_dir / "README.md").read_text()
+        assert yaml.safe_load(config)["model"] == str(cached)
+        assert f"digest {'d' * 32}" in config
+        assert ("not there any more" in readme) is not is_there
 
 
 @pytest.fixture

@@ -197,12 +197,16 @@ OTHERWISE: dict[Cell, str] = {
     (Verdict.INFEASIBLE_CONFIG, Phase.PLAN): "test_study: arithmetic refuses it",
     (Verdict.CAPACITY, Phase.PLAN): "test_study: a bound learnt from an earlier launch",
     (Verdict.CRASH_UNDER_LOAD, Phase.PLAN): "test_study: a bound learnt from an earlier launch",
+    (Verdict.INFEASIBLE_CONFIG, Phase.QUANTIZE): "test_checkpoints: the tool refuses",
+    (Verdict.CAPACITY, Phase.QUANTIZE): "test_checkpoints: the tool runs out of memory",
+    (Verdict.INFRA, Phase.QUANTIZE): "test_checkpoints: the tool has no environment, or no time",
+    (Verdict.UNKNOWN, Phase.QUANTIZE): "test_checkpoints: a text of the tool that no rule knows",
     (Verdict.UNKNOWN, Phase.WARMUP): "test_ours: a bug of ours",
     (Verdict.UNKNOWN, Phase.LOAD): "test_ours: a bug of ours",
     (Verdict.UNKNOWN, Phase.QUALITY): "test_ours: a bug of ours",
     (Verdict.INFRA, Phase.STOP): "test_ours: the halt beside the trial's own verdict",
 }
-"""Cells that no fault of the server's can reach, and the tests that reach them."""
+"""Cells that no fault of a server's can reach, and the tests that reach them."""
 
 
 def _cells(verdicts: Iterable[Verdict], phases: Iterable[Phase], why: str) -> dict[Cell, str]:
@@ -212,7 +216,16 @@ def _cells(verdicts: Iterable[Verdict], phases: Iterable[Phase], why: str) -> di
 _STARTED = (Phase.WARMUP, Phase.LOAD, Phase.QUALITY)
 
 CANNOT: dict[Cell, str] = {
-    **_cells(Verdict, [Phase.QUANTIZE], "no checkpoint is made: there is nothing to go wrong"),
+    **_cells(
+        [
+            Verdict.CRASH_UNDER_LOAD,
+            Verdict.QUALITY_FAIL,
+            Verdict.MEASUREMENT_INVALID,
+            Verdict.STARTUP_TIMEOUT,
+        ],
+        [Phase.QUANTIZE],
+        "no server has been started yet: there is nothing to crash, to measure or to wait for",
+    ),
     **_cells(
         set(Verdict) - {v for v in Verdict if v.is_config_fault} | {Verdict.QUALITY_FAIL},
         [Phase.PLAN],

@@ -31,7 +31,7 @@ from sweeper.trial.run import TrialResult, run_trial
 WITHIN_S = 30.0
 """Far above what any of these launches takes, and far below every deadline that is not dialled."""
 
-KEPT = {"argv.json", "mock.json", "server.log", "requests.parquet", "error.txt"}
+KEPT = {"argv.json", "mock.json", "server.log", "requests.parquet", "error.txt", "quantize.log"}
 """What a launch may leave in its folder."""
 
 DIALS: dict[str, Any] = {"start_s": 0.0, "compile_s": 0.0, "time_scale": 2.0}

@@ -13,6 +13,7 @@ from sweeper.engine.procfs import Identity
 from sweeper.trial.progress import Event, PhaseChanged
 from sweeper.verdicts import Phase, Verdict
 from tests.faults.conftest import Bench
+from tests.quantize.fakes import job_for, model_in
 
 MEASURED = [Phase.STOP]
 
@@ -38,6 +39,15 @@ def test_a_bug_of_ours_is_an_outcome(bench: Bench, phase: Phase) -> None:
     assert "ZeroDivisionError" in outcome.evidence
     assert len(outcome.valid_points) == (2 if phase is Phase.QUALITY else 0)
     assert ended.result.halt is None
+
+
+def test_a_bug_of_ours_while_a_checkpoint_is_made_is_an_outcome(
+    bench: Bench, tmp_path: Path
+) -> None:
+    job = job_for(model_in(tmp_path / "model"), tmp_path / "cache")
+    outcome = bench.run(listener=breaking_in(Phase.QUANTIZE), to_make=job).outcome
+    assert (outcome.verdict, outcome.phase) == (Verdict.UNKNOWN, Phase.QUANTIZE)
+    assert "a bug of ours" in outcome.cause
 
 
 def test_a_bug_of_ours_at_the_stop_keeps_the_verdict_and_halts(bench: Bench) -> None:

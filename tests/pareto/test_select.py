@@ -12,9 +12,9 @@ from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import front_mask, misses, recommend
-from sweeper.trial.outcome import TrialOutcome
+from sweeper.trial.outcome import QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
-from tests.factories import open_load, open_study, outcome, point, study
+from tests.factories import open_load, open_study, outcome, point, quality, study
 
 
 def choose(outcomes: list[TrialOutcome], prefer: str = "throughput", **slo: Any) -> Recommendation:
@@ -166,9 +166,9 @@ def test_choice_keeps_the_promise_whenever_something_does(
             number,
             deployment={"max_num_seqs": number + 1} if number else {},
             points=[point(8, throughput=t, e2e_p95_ms=latency)],
-            agreement=quality,
+            agreement=agreement,
         )
-        for number, (t, latency, quality) in enumerate(figures)
+        for number, (t, latency, agreement) in enumerate(figures)
     ]
     found = choose(outcomes, e2e_p95_ms=limit)
     possible = [t for t, latency, _ in figures if limit is None or latency <= limit]
@@ -211,6 +211,33 @@ def test_a_quality_within_the_error_does_not_keep_a_slow_point_on_the_front() ->
         1, deployment={"q": 1}, points=[point(8, throughput=300, e2e_p95_ms=100)], agreement=0.9
     )
     assert list(front_mask(points_frame([slow, worse]))) == [True, True]
+
+
+def judged_by_perplexity(change: float) -> QualityScore:
+    made = quality(0.97)
+    made.ranked_by = "perplexity"
+    made.perplexity = {
+        "nats_per_token": 2.0 + change, "nats_se": 0.2, "perplexity": 2.718281828 ** (2.0 + change),
+        "tokens": 2000, "windows": 16, "change_nats": change, "change_se_nats": 0.01,
+    }  # fmt: skip
+    return made
+
+
+def test_perplexity_ranks_and_is_called_so() -> None:
+    slow = outcome(0, points=[point(8, throughput=100, e2e_p95_ms=200)])
+    fast = outcome(
+        1, deployment={"q": 1}, points=[point(8, throughput=300, e2e_p95_ms=100)], agreement=0.9
+    )
+    slow.quality, fast.quality = judged_by_perplexity(0.0), judged_by_perplexity(0.01)
+    frame = points_frame([slow, fast])
+    assert list(front_mask(frame)) == [False, True], "agreement does not rank here"
+    reason = recommend(frame, SelectConfig()).reason
+    assert "quality (perplexity) is 7.46, the defaults 7.39: no change within the error" in reason
+    fast.quality = judged_by_perplexity(0.1)
+    frame = points_frame([slow, fast])
+    assert list(front_mask(frame)) == [True, True]
+    told = choose([slow, fast], "throughput", e2e_p95_ms=150).reason
+    assert "a change beyond the error" in told
 
 
 def test_baseline_is_compared_at_the_same_rate() -> None:

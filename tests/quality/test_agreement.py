@@ -47,7 +47,7 @@ def test_the_reference_agrees_with_itself() -> None:
     assert made.suite == suite_hash(SUITE) and made.tokens == 48
     assert [item.id for item in made.items] == [prompt.id for prompt in SUITE]
     assert again == own_agreement(made)
-    assert (again.agreement, again.loglik_change_nats, again.tokens) == (1.0, 0.0, 48)
+    assert (again.agreement, again.loglik_change.value, again.tokens) == (1.0, 0.0, 48)
     assert 0 < again.agreement_se < 0.05
 
 
@@ -70,7 +70,7 @@ def test_a_candidate_that_differs_is_scored_lower_by_what_it_differs() -> None:
     with running(Dials(disagree_every=4)) as stub:
         got = score(stub.address, made, timeout_s=5.0)
     assert got.agreement == pytest.approx(0.75)
-    assert got.loglik_change_nats == pytest.approx(0.25 * -2.9)
+    assert got.loglik_change.value == pytest.approx(0.25 * -2.9)
     assert set(got.by_kind) == {prompt.kind for prompt in SUITE}
 
 
@@ -79,8 +79,8 @@ def test_a_shift_of_likelihood_shows_without_a_change_of_rank() -> None:
     with running(Dials(logprob_shift=-0.5)) as stub:
         got = score(stub.address, made, timeout_s=5.0)
     assert got.agreement == 1.0
-    assert got.loglik_change_nats == pytest.approx(-0.5)
-    assert got.loglik_change_se_nats == pytest.approx(0.0, abs=1e-9)
+    assert got.loglik_change.value == pytest.approx(-0.5)
+    assert got.loglik_change.se == pytest.approx(0.0, abs=1e-9)
 
 
 def test_every_failure_has_a_cause_and_a_remedy() -> None:
@@ -136,6 +136,14 @@ def test_a_reference_comes_back_from_disk_without_any_text(tmp_path: Path) -> No
     assert made.longest_tokens == 1 + 8 + max(len(item.prompt_ids) for item in made.items)
 
 
+def test_a_reference_of_an_earlier_version_is_read() -> None:
+    """That of the example study was written before there were parts."""
+    example = Path(__file__).parents[2] / "studies" / "example-smollm2-cpu" / "reference.json"
+    assert "parts" not in json.loads(example.read_text())
+    read = load_reference(example)
+    assert read.parts == {} and read.longest_tokens > read.tokens / len(read.items)
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99}', "{torn"])
 def test_a_damaged_reference_is_an_error_with_a_remedy(tmp_path: Path, content: str) -> None:
     path = tmp_path / "reference.json"
@@ -166,6 +174,6 @@ def test_a_constant_shift_is_found_exactly_and_without_error(
     items = [ReferenceItem(str(i), "k", (1,), (1, 2, 3, 4), s) for i, s in enumerate(scores)]
     moved = [replace(s, logprobs=tuple(v + shift for v in s.logprobs)) for s in scores]
     got = compare(Reference("h", "m", tuple(items)), moved)
-    assert got.loglik_change_nats == pytest.approx(shift, abs=1e-9)
-    assert got.loglik_change_se_nats == pytest.approx(0.0, abs=1e-9)
+    assert got.loglik_change.value == pytest.approx(shift, abs=1e-9)
+    assert got.loglik_change.se == pytest.approx(0.0, abs=1e-9)
     assert got.agreement == sum(r == 1 for row in rows for r, _ in row) / (4 * len(rows))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sweeper.quality.key import quality_key
+from sweeper.quality.key import _SPEED_ONLY, drafting, quality_key
 
 BASE: dict[str, Any] = {"quantization": "fp8", "max_num_seqs": 8}
 
@@ -77,3 +79,38 @@ def test_the_order_of_parameters_does_not_count() -> None:
     assert key({"quantization": "fp8", "dtype": "half"}) == key(
         {"dtype": "half", "quantization": "fp8"}
     )
+
+
+VALUES = st.one_of(st.integers(0, 4096), st.floats(0, 1), st.booleans(), st.text(max_size=6))
+OUTPUT = st.dictionaries(
+    st.sampled_from(["quantization", "kv_cache_dtype", "dtype", "flag.attention_backend"]),
+    st.sampled_from(["fp8", "awq", "float16", "FLASHINFER"]),
+)
+SCHEDULING = st.dictionaries(st.sampled_from(sorted(_SPEED_ONLY)), VALUES)
+
+
+@given(OUTPUT, SCHEDULING, SCHEDULING)
+def test_scheduling_never_changes_the_key(
+    output: dict[str, Any], one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert key(output | one) == key(output | other) == key(output)
+
+
+@given(OUTPUT, OUTPUT, SCHEDULING)
+def test_two_outputs_never_share_a_key(
+    one: dict[str, Any], other: dict[str, Any], scheduling: dict[str, Any]
+) -> None:
+    assert (key(one | scheduling) == key(other | scheduling)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, ""),
+        ({"speculative": "none", "num_speculative_tokens": 3}, ""),
+        ({"speculative": "ngram", "num_speculative_tokens": 3}, "speculative=ngram"),
+        ({"speculative": "eagle", "speculative_model": "e"}, "speculative=eagle (e)"),
+    ],
+)
+def test_drafting_is_named_by_method_and_model(parameters: dict[str, Any], said: str) -> None:
+    assert drafting(parameters) == said

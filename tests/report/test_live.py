@@ -11,6 +11,7 @@ from sweeper.trial.progress import (
     LevelDone,
     Note,
     PhaseChanged,
+    PhaseProgress,
     StudyProgress,
     TrialEnded,
     TrialStarted,
@@ -70,6 +71,31 @@ def test_panel_shows_what_runs_now() -> None:
         "tracking [off]",
     ):
         assert expected in text
+
+
+def test_progress_within_a_phase_is_shown_and_seldom_written() -> None:
+    stream, now_s = io.StringIO(), [0.0]
+    with LiveView("tiny", stream, clock=lambda: now_s[0]) as listener:
+        for seconds, text in [
+            (0, "making the environment"),
+            (1, "layers 1 of 30"),
+            (4, "layers 2 of 30"),
+            (32, "layers 9 of 30"),
+            (33, "looking at what was made"),
+        ]:
+            now_s[0] = float(seconds)
+            listener(PhaseProgress(3, "quantize", text))
+    lines = [line.partition("  ")[2] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        "trial 3: quantize: making the environment",
+        "trial 3: quantize: layers 1 of 30",
+        "trial 3: quantize: layers 9 of 30",
+        "trial 3: quantize: looking at what was made",
+    ]
+    state = ViewState(started_s=0.0)
+    state.apply(PhaseProgress(3, "quantize", "layers 2 of 30"), 1.0)
+    assert state.phase == "quantize: layers 2 of 30"
+    assert not state.recent, "the panel has a line of its own for it"
 
 
 def test_trial_leaves_the_panel_when_it_ends() -> None:

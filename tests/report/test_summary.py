@@ -16,6 +16,7 @@ def test_summary_names_the_front_and_the_choice() -> None:
     assert found.trial in summary.pareto_trials
     assert summary.metrics["recommended_concurrency"] == found.concurrency
     assert summary.tags["recommended_trial"] == str(found.trial)
+    assert summary.tags["recommended_quality"] == "agreement with the reference 100.0%"
     assert not summary.interrupted
 
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from sweeper.config.schema import SelectConfig, SloConfig
-from sweeper.pareto.points import points_frame
+from sweeper.pareto.points import points_frame, row_dict
 from sweeper.pareto.select import recommend
+from sweeper.report.figures import hover_text
 from sweeper.report.text import (
     only_default_worked,
     render_front,
@@ -32,6 +34,28 @@ def test_table_marks_the_choice_and_shows_the_baseline(monkeypatch: pytest.Monke
     assert "baseline" in text
     assert CHOSEN.headline in text
     assert "\x1b" not in text
+
+
+def test_the_quality_that_ranks_is_named_and_written_as_people_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    figures = {"nats_per_token": 2.0, "nats_se": 0.01, "perplexity": 7.39}
+    read = {"windows": 40, "change_nats": 0.0, "change_se_nats": 0.01}
+    outcomes = study()
+    for trial in outcomes:
+        if trial.quality is not None:
+            trial.quality = replace(
+                trial.quality, ranked_by="perplexity", perplexity={**figures, **read}
+            )
+    frame = points_frame(outcomes)
+    text = render_front(frame, recommend(frame, SelectConfig()))
+    assert "perplexity" in text
+    assert "7.39" in text
+    assert "-2" not in text
+    hover = hover_text(row_dict(frame.iloc[0].to_dict()))
+    assert "perplexity: 7.39" in hover
+    assert "agreement with the reference" in render_front(FRAME, CHOSEN)
 
 
 def test_json_and_csv_say_the_same() -> None:

@@ -63,26 +63,26 @@ def test_the_engine_is_given_its_own_words(
     tmp_path: Path, deployment: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     before = dict(deployment)
-    assert setup(tmp_path, renamed=RENAMED).resolve(deployment)[1] == sent
+    assert setup(tmp_path, renamed=RENAMED).resolve(deployment).parameters == sent
     assert deployment == before
 
 
 def test_words_of_every_launch_are_renamed_too(tmp_path: Path) -> None:
     args = {"attention-backend": "FLASH_ATTN_VLLM_V1", "seed": 1}
     made = setup(tmp_path, args=args, renamed=RENAMED)
-    checkpoint, parameters = made.resolve({"quantization": "fp8"})
-    flags, _ = made.engine.start_command(parameters, checkpoint)
+    resolved = made.resolve({"quantization": "fp8"})
+    flags, _ = made.engine.start_command(resolved.parameters, resolved.checkpoint)
     assert flags["attention_backend"] == "FLASH_ATTN"
     assert flags["quantization"] == "fp8_per_tensor"
     # A deployment's own word still wins over that of every launch.
     own = {"flag.attention_backend": "FLASHINFER"}
-    assert made.resolve(own)[1] == own
+    assert made.resolve(own).parameters == own
 
 
 def test_a_flag_is_read_back_under_the_name_that_was_sent(tmp_path: Path) -> None:
     made = setup(tmp_path, args={"quantization": "fp8"}, renamed=RENAMED)
-    checkpoint, parameters = made.resolve({})
-    flags, _ = made.engine.start_command(parameters, checkpoint)
+    resolved = made.resolve({})
+    flags, _ = made.engine.start_command(resolved.parameters, resolved.checkpoint)
     assert ineffective(flags, {"quantization": "fp8_per_tensor"}) == {}
     assert ineffective(flags, {"quantization": "fp8"}) == {
         "quantization": "asked fp8_per_tensor, in effect fp8"
@@ -126,6 +126,6 @@ def test_both_names_are_recorded_and_found_again(tmp_path: Path) -> None:
         manifest=conditions,
     )
     again = rebuild_setup(made.cfg, [outcome])
-    assert again.resolve({"quantization": "fp8"})[1] == {"quantization": "fp8_per_tensor"}
+    assert again.resolve({"quantization": "fp8"}).parameters == {"quantization": "fp8_per_tensor"}
     outcome.manifest.pop("renamed")
     assert rebuild_setup(made.cfg, [outcome]).renamed == {}

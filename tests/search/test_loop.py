@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -433,3 +433,19 @@ def test_bounds_save_launches_and_find_the_same_best(
     assert best == same_best
     assert without_bounds == 12
     assert with_bounds <= 9
+
+
+def test_a_recipe_is_planned_as_a_checkpoint_to_make(bench: Callable[..., Bench]) -> None:
+    study = bench(lambda _: {}, "quantize=w8a8", "budget.launches=2")
+    real = replace(study.setup.engine_facts, predicted=False)
+    study.setup = replace(study.setup, engine_facts=real)
+    study.run()
+    plain, made = study.launched
+    assert (plain.to_make, plain.weights) == (None, None)
+    assert made.deployment == {"quantization": "w8a8"}
+    assert made.to_make is not None
+    assert made.to_make.recipe.method == "W8A8"
+    assert made.weights is not None
+    assert made.weights.activations == "int8"
+    assert made.engine_parameters == {}
+    assert made.quality_key != plain.quality_key

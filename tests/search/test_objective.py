@@ -58,6 +58,22 @@ def test_a_quality_inside_the_error_is_told_as_the_baselines() -> None:
     assert far[1] == 0.5
 
 
+def test_a_paired_change_is_told_where_two_shares_alone_are_alike() -> None:
+    near = outcome(point(1, 10, 1000), quality=0.89)
+    assert near.quality is not None
+    near.quality.agreement_change, near.quality.agreement_change_se = -0.01, 0.002
+    told = frontier().tell(near).values
+    assert told is not None and told[1] == 0.89
+
+
+def test_named_metrics_take_quality_without_its_noise_too() -> None:
+    cfg = ObjectiveConfig(kind="metrics", metrics=["+quality"], concurrency=1)
+    objective = Objective(cfg, SloConfig(), LADDER, True)
+    objective.anchor(BASELINE)
+    assert objective.tell(outcome(point(1, 10, 1000), quality=0.89)).values == (0.9,)
+    assert objective.tell(outcome(point(1, 10, 1000), quality=0.5)).values == (0.5,)
+
+
 def test_frontier_is_the_area_of_the_load_curve() -> None:
     corner = Corner(throughput=1.0, latency_ms=math.e**3)
     # One point a factor e² above the corner's throughput and e below its latency.

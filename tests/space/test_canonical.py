@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,42 @@ SPECULATION = parse_space(
         },
     )
 )
+
+
+def recipes(**own: int) -> Space:
+    """A space that searches the group size of two recipes, which have their own."""
+    parsed = parse_space(
+        SpaceConfig(
+            name="s",
+            parameters={
+                "quantization": ["none", "awq", "w4a16"],
+                "quantize.group_size": {
+                    "choices": [32, 64],
+                    "when": {"quantization": ["awq", "w4a16"]},
+                },
+                "max_num_seqs": ["default", 8],
+            },
+        )
+    )
+    parameters = [replace(p, own=own) if "." in p.name else p for p in parsed.parameters]
+    return replace(parsed, parameters=tuple(parameters))
+
+
+def test_a_recipes_own_value_says_nothing_and_anothers_does() -> None:
+    space = recipes(awq=64, w4a16=128)
+    asked = {"quantization": "awq", "quantize.group_size": 64}
+    assert canonical(space, asked) == {"quantization": "awq"}
+    assert canonical(space, {**asked, "quantize.group_size": 32})["quantize.group_size"] == 32
+    assert canonical(space, {**asked, "quantization": "w4a16"})["quantize.group_size"] == 64
+    assert "quantize.group_size" not in canonical(space, {"quantize.group_size": 32})
+
+
+def test_deployments_with_a_recipes_own_value_are_counted_once() -> None:
+    for space, count in ((recipes(), 2 * 7), (recipes(awq=64), 2 * 6), (recipes(awq=128), 2 * 7)):
+        listed = enumerate_canonical(space, 100)
+        assert listed is not None
+        assert size(space) == count == len(listed)
+        assert len({deployment_hash(one) for one in listed}) == count
 
 
 @QUICK

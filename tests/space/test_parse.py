@@ -39,6 +39,20 @@ def test_the_engines_default_is_always_a_choice(
     assert (found.choices, found.default) == (expected, default)
 
 
+def test_fields_of_recipes_are_parameters_of_their_own() -> None:
+    space = parse({"quantize": {"group_size": [-1, 32], "symmetric": [False]}})
+    assert space["quantize.group_size"].choices == ("default", -1, 32)
+    assert space["quantize.symmetric"].choices == ("default", False)
+    for name, choices, said in (
+        ("quantize.bits", [-1], "not a whole number"),
+        ("quantize.group_size", [-2], "not a whole number"),
+        ("quantize.symmetric", ["yes"], "neither true nor false"),
+        ("quantize.bitz", [4], "unknown parameter"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            parse({name: choices})
+
+
 def test_a_default_that_is_named_is_added_to_the_choices() -> None:
     found = parameter("tensor_parallel_size", {"choices": [2, 4], "default": 1})
     assert found.choices == (1, 2, 4)

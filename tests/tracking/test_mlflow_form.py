@@ -15,8 +15,9 @@ from sweeper.tracking.mlflow_form import (
     safe_names,
     sanitise,
 )
-from sweeper.verdicts import Verdict
+from sweeper.verdicts import Phase, Verdict
 from tests.factories import open_load, open_study, outcome, point
+from tests.report.traded import KEYS, made, score, traded
 
 ACCEPTED = re.compile(r"[A-Za-z0-9_\-.:/ ]+")
 
@@ -60,6 +61,44 @@ def test_steps_are_the_concurrency_and_invalid_points_stand_apart() -> None:
     assert ("best_output_tokens_per_s", 5.0, 0) in form.metrics
     assert ("quality_agreement", 1.0, 0) in form.metrics
     assert form.name == "003-search"
+
+
+def test_a_made_checkpoint_has_its_recipe_and_its_sizes() -> None:
+    found = traded(
+        3,
+        deployment={"quantization": "w4a16", "quantize.group_size": 32},
+        quality=score(-0.04),
+        made_here=made("w4a16", "llmcompressor", group_size=32),
+    )
+    form = run_form(found, ["quantization", "quantize.group_size", "quantize.bits"])
+    told = {name: form.params[f"quantize.{name}"] for name in ("recipe", "tool", "bits")}
+    assert told == {"recipe": "w4a16", "tool": "llmcompressor", "bits": "4"}
+    assert form.params["quantize.group_size"] == "32"
+    assert form.params["quantize.checkpoint_key"] == KEYS["w4a16"]
+    metrics = {name: value for name, value, _ in form.metrics}
+    assert metrics["checkpoint_gib"] == pytest.approx(0.25)
+    assert (metrics["model_memory_gib"], metrics["kv_cache_tokens"]) == (0.26, 200_000)
+    assert metrics["quantize_s"] == 92.0
+    assert metrics["quality_agreement_change"] == -0.04
+    assert form.tags["quality"] == "agreement with the reference"
+
+
+def test_a_checkpoint_that_could_not_be_made_has_no_size() -> None:
+    failed = traded(
+        3, verdict=Verdict.CAPACITY, phase=Phase.QUANTIZE, deployment={"quantization": "w4a16"}
+    )
+    names = {name for name, _, _ in run_form(failed, []).metrics}
+    assert "checkpoint_gib" not in names
+    assert "quantize_s" not in names
+
+
+def test_every_quality_that_was_measured_is_a_metric() -> None:
+    tasks = {"gsm8k": {"metric": "exact_match", "value": 0.5, "se": 0.05, "n": 100}}
+    found = traded(1, quality=score(tasks=tasks, perplexity={"perplexity": 7.4}))
+    metrics = {name: value for name, value, _ in run_form(found, []).metrics}
+    assert metrics["quality_task_gsm8k"] == 0.5
+    assert metrics["quality_perplexity"] == 7.4
+    assert "quality_task_gsm8k_change" not in metrics
 
 
 def test_non_finite_metrics_are_left_out() -> None:

@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from sweeper.config.schema import GoodputConfig, LoadConfig, WorkloadConfig
+from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
+from sweeper.trial.climb import _speed_of_light
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.trial.progress import Event, LevelDone, Note
 from sweeper.verdicts import Verdict
-from tests.trial.conftest import Runner
+from tests.trial.conftest import Runner, plan_in
 
 MODEL = ModelFacts("LlamaForCausalLM", 2, 64, 128, 4, 2, 16, 1000, 4096, "bfloat16", True)
 DEVICE = HardwareFacts("cuda", "imaginary", 1, 16.0, bandwidth_gbs=1000.0, tflops_bf16=100.0)
@@ -105,6 +107,16 @@ def test_the_speed_of_light_stands_beside_each_point(trial: Runner) -> None:
     for point in outcome.points:
         assert 0 < point.predicted["tpot_floor_ms"] < point.metrics["tpot_mean_ms"]
         assert not set(point.predicted) & set(point.metrics), "predicted and measured stay apart"
+
+
+def test_a_checkpoints_speed_of_light_is_that_of_its_weights(tmp_path: Path) -> None:
+    """The engine is told nothing of its quantization, so its parameters do not say it."""
+    metrics = {"achieved_concurrency": 4.0, "input_tokens_mean": 64.0, "output_tokens_mean": 32.0}
+    plain, four_bits = (
+        _speed_of_light(plan_in(tmp_path, model=MODEL, hardware=DEVICE, weights=weights), metrics)
+        for weights in (None, QuantizedWeights("mine", 4, 128))
+    )
+    assert four_bits["tpot_bandwidth_floor_ms"] < plain["tpot_bandwidth_floor_ms"]
 
 
 def test_without_facts_there_is_no_speed_of_light(trial: Runner) -> None:

@@ -15,7 +15,7 @@ from sweeper.config.schema import EngineConfig, LoadConfig, QualityConfig
 from sweeper.engine.protocol import LaunchFailure, LaunchRequest, RunningServer, StopFailure
 from sweeper.engine.registry import create
 from sweeper.errors import EngineError
-from sweeper.trial import climb, run, vital
+from sweeper.trial import climb, judging, run, vital
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import silent
 from sweeper.trial.run import run_trial
@@ -115,7 +115,7 @@ def test_a_fault_of_ours_is_an_outcome_with_points_place_and_traceback(
     def fault(*_: Any) -> None:
         raise KeyError("a fault of ours")
 
-    monkeypatch.setattr(run, "_judge_quality", fault)
+    monkeypatch.setattr(judging, "judge", fault)
     plan = short_plan(tmp_path)
     outcome = run_trial(plan, mock(tmp_path), silent).outcome
     assert outcome.verdict is Verdict.UNKNOWN

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sweeper.config.compose import compose
+from sweeper.config.schema import SelectConfig
 from sweeper.errors import NoFeasibleTrialError
 from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import TrialOutcome
+from sweeper.verbs import pareto
 from sweeper.verbs.finish import finish
 from sweeper.verbs.running import prepare
 from sweeper.verdicts import Verdict
 from tests.factories import outcome, point
+from tests.report.traded import traded
 
 End = Callable[..., int]
 
@@ -64,6 +68,22 @@ def test_a_study_with_more_than_the_default_is_not_burdened_with_its_failures(
     better = outcome(1, deployment={"max_num_seqs": 8}, points=[point(throughput=300.0)])
     assert end([outcome(0), better, full(2)]) == 0
     assert "kv too small" not in capsys.readouterr().out
+
+
+def test_what_quantization_bought_is_told_at_the_end_and_by_pareto(
+    end: End, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = [traded(0), traded(1, deployment={"quantization": "fp8_per_tensor"}, speed=1.5)]
+    assert end(outcomes) == 0
+    title, line = "what quantization buys, and what it costs", "270 x1.50"
+    at_the_end = capsys.readouterr().out
+    assert title in at_the_end
+    assert line in at_the_end
+    opened = SimpleNamespace(outcomes=outcomes, cfg=SimpleNamespace(select=SelectConfig()))
+    monkeypatch.setattr("sweeper.verbs.pareto.open_study", lambda _: opened)
+    for form, told in (("table", True), ("json", False)):
+        pareto.run([f"format={form}"])
+        assert (title in capsys.readouterr().out) is told
 
 
 def test_nothing_feasible_names_the_nearest_miss(end: End, monkeypatch: pytest.MonkeyPatch) -> None:

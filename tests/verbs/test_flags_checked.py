@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from sweeper.config.schema import EngineConfig, ModelConfig, SpaceConfig, SweeperConfig
+from sweeper.config.schema import (
+    EngineConfig,
+    ModelConfig,
+    RecipeConfig,
+    SpaceConfig,
+    SweeperConfig,
+)
 from sweeper.engine.flag_check import AskedFlag, FlagCheck, Problem, Refusal, Rename
 from sweeper.engine.protocol import Engine
 from sweeper.engine.registry import create
@@ -57,6 +63,28 @@ def test_everything_that_is_sent_is_asked_with_its_key() -> None:
         ("model.dtype", "dtype", "float16", False),
         ("engine.args.swap-space", "swap_space", 4, False),
         ("space.fixed.enforce_eager", "enforce_eager", True, False),
+    ]
+
+
+def test_of_a_recipe_the_engine_is_asked_for_what_it_must_know() -> None:
+    cfg = config(
+        model={"checkpoints": {"awq": "/models/awq"}},
+        parameters={
+            "quantization": ["none", "awq", "w8a8", "mine", "file", "bought"],
+            "quantize.calibration_samples": {"choices": [64], "when": {"quantization": ["w8a8"]}},
+        },
+    )
+    cfg.quantize.recipes = {
+        "w8a8": RecipeConfig("llmcompressor", "W8A8"),
+        "mine": RecipeConfig("engine", "fp8_per_block"),
+        "file": RecipeConfig("published", path="/models/x.gguf"),
+        "bought": RecipeConfig("published", path="org/x"),
+    }
+    words = [(key, value) for key, _, value, optional in asked(cfg) if optional]
+    assert words == [
+        ("quantize.recipes.w8a8", "compressed-tensors"),
+        ("quantize.recipes.mine", "fp8_per_block"),
+        ("quantize.recipes.file", "gguf"),
     ]
 
 

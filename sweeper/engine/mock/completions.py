@@ -31,6 +31,7 @@ class Ask:
     logprobs: int | None
     prompt_logprobs: int | None
     token_ids: bool
+    echo: bool = False
 
     @property
     def judged(self) -> bool:
@@ -51,6 +52,7 @@ class Ask:
             logprobs=body.get("logprobs"),
             prompt_logprobs=body.get("prompt_logprobs"),
             token_ids=bool(body.get("return_token_ids")),
+            echo=bool(body.get("echo")),
         )
 
 
@@ -175,19 +177,28 @@ class Completions:
         if ask.prompt_logprobs is not None:
             scores = self.language.prompt_logprobs(sequence.prompt, ask.prompt_logprobs)
             choice["prompt_logprobs"] = _spoilt(scores) if self.faults.nan_scores else scores
+        if ask.echo:
+            choice["text"] = self.language.decode(sequence.prompt) + choice["text"]
         if ask.logprobs is not None:
-            choice["logprobs"] = self._logprobs(sequence)
+            choice["logprobs"] = self._logprobs(sequence, echo=ask.echo)
         return choice
 
-    def _logprobs(self, sequence: Sequence) -> dict[str, Any]:
-        ids = sequence.prompt[-CONTEXT:] + sequence.written
-        words, values, offsets, offset = [], [], [], 0
-        for place in range(len(ids) - len(sequence.written), len(ids)):
+    def _logprobs(self, sequence: Sequence, *, echo: bool) -> dict[str, Any]:
+        """Of the tokens written; with `echo` of the prompt too, whose first has none."""
+        ids = sequence.prompt + sequence.written
+        words: list[str] = []
+        values: list[float | None] = []
+        offsets, offset = [], 0
+        for place in range(0 if echo else len(sequence.prompt), len(ids)):
             words.append(self.language.decode([ids[place]]))
-            values.append(self.language.judge(ids[max(0, place - CONTEXT) : place], ids[place])[0])
+            context = ids[max(0, place - CONTEXT) : place]
+            values.append(self.language.judge(context, ids[place])[0] if place else None)
             offsets.append(offset)
             offset += len(words[-1])
-        tops = [{word: value} for word, value in zip(words, values, strict=True)]
+        tops = [
+            None if value is None else {word: value}
+            for word, value in zip(words, values, strict=True)
+        ]
         return {
             "tokens": words,
             "token_logprobs": values,

@@ -65,6 +65,10 @@ class Fault:
         reset_connection_every: every so many completions the connection breaks; 0 is never.
         no_usage: answers come without token counts.
         nan_scores: log-probabilities and ranks are NaN.
+        writes_stuck: it writes one token for ever, and reads soundly.
+        writing_slips: share of contexts after which it writes what it would not choose; it reads
+            soundly.
+        batch_slips: the same, where several requests run at once.
         empty_first_chunk: streams begin with an empty chunk at once.
         shares_port: others may listen on its port too (SO_REUSEPORT), and it on theirs.
         model_name: the name it tells of its model, instead of the one it was given.
@@ -97,6 +101,9 @@ class Fault:
     reset_connection_every: int = 0
     no_usage: bool = False
     nan_scores: bool = False
+    writes_stuck: bool = False
+    writing_slips: float = 0.0
+    batch_slips: float = 0.0
     empty_first_chunk: bool = False
     shares_port: bool = False
     model_name: str = ""

@@ -17,6 +17,7 @@ from sweeper.engine.httpd import DropConnection, Response, as_json
 from sweeper.engine.mock.children import start_child
 from sweeper.engine.mock.fault import Fault
 from sweeper.engine.mock.garbage import garbage_answer
+from sweeper.engine.mock.language import Writing
 
 FOREVER_S = 600.0
 PROGRESS_EVERY_S = 0.2
@@ -56,6 +57,15 @@ class Faults:
     @property
     def empty_first_chunk(self) -> bool:
         return any(fault.empty_first_chunk for fault in self._faults)
+
+    @property
+    def writing(self) -> Writing:
+        """How it departs from its own choices when it writes."""
+        return Writing(
+            stuck=any(fault.writes_stuck for fault in self._faults),
+            slips=max((fault.writing_slips for fault in self._faults), default=0.0),
+            batch_slips=max((fault.batch_slips for fault in self._faults), default=0.0),
+        )
 
     @property
     def slow_factor(self) -> float:

@@ -77,7 +77,9 @@ class Language:
             return (-0.9 - noise, 2) if wrong else (-0.1 - 0.2 * noise, 1)
         if wrong and token == (first + 1) % self.vocab_size:
             return -0.4 - 0.2 * noise, 1
-        return -6.0 - 4.0 * _share("q", token, noise), 3 + token % (self.vocab_size - 2)
+        # Where it errs it is surer of its error, at the expense of all other tokens.
+        unlikely = -6.0 - 4.0 * _share("q", token, noise) - (0.5 if wrong else 0.0)
+        return unlikely, 3 + token % (self.vocab_size - 2)
 
     def prompt_logprobs(self, ids: Sequence[int], top: int) -> list[dict[str, Any] | None]:
         """One entry a prompt token, null for the first: id → its log-probability and rank.
@@ -96,6 +98,30 @@ class Language:
     def _entry(self, context: Sequence[int], token: int) -> dict[str, Any]:
         logprob, rank = self.judge(context, token)
         return {"logprob": logprob, "rank": rank, "decoded_token": self.decode([token])}
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How what a deployment writes departs from what it would choose when it reads.
+
+    Attributes:
+        stuck: it writes one and the same token for ever.
+        slips: share of contexts after which it writes another token than its choice.
+        batch_slips: the same, where several requests run at once.
+    """
+
+    stuck: bool = False
+    slips: float = 0.0
+    batch_slips: float = 0.0
+
+    def next_token(self, language: Language, context: Sequence[int], running: int) -> int:
+        """What is written next, `running` requests being in work."""
+        if self.stuck:
+            return 0
+        choice = language.next_token(context)
+        slips = self.slips + (self.batch_slips if running > 1 else 0.0)
+        slipped = _share("slip", list(context[-CONTEXT:])) < slips
+        return (choice + 7) % language.vocab_size if slipped else choice
 
 
 def language_of(

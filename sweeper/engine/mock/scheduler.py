@@ -7,7 +7,7 @@ import zlib
 from collections import deque
 from dataclasses import dataclass, field
 
-from sweeper.engine.mock.language import CONTEXT, Language
+from sweeper.engine.mock.language import CONTEXT, Language, Writing
 from sweeper.engine.mock.machine import Machine
 
 
@@ -55,9 +55,12 @@ class Counters:
 class Scheduler:
     """The imaginary engine's loop. One instance a server, on one event loop."""
 
-    def __init__(self, machine: Machine, language: Language) -> None:
+    def __init__(
+        self, machine: Machine, language: Language, writing: Writing | None = None
+    ) -> None:
         self.machine = machine
         self.language = language
+        self.writing = Writing() if writing is None else writing
         self.counters = Counters()
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
@@ -172,7 +175,8 @@ class Scheduler:
         tokens: list[int] = []
         while len(tokens) < count and sequence.finish_reason is None:
             context = (sequence.prompt[-CONTEXT:] + sequence.written)[-CONTEXT:]
-            tokens.append(self.language.next_token(context))
+            running = len(self.running)
+            tokens.append(self.writing.next_token(self.language, context, running))
             sequence.written.append(tokens[-1])
             sequence.finish_reason = self._finish(sequence)
         self.counters.generation_tokens += len(tokens)

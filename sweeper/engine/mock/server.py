@@ -54,7 +54,7 @@ class MockServer:
             machine.kv_cache_dtype,
             machine.options.quality_loss,
         )
-        self.scheduler = Scheduler(machine, language)
+        self.scheduler = Scheduler(machine, language, faults.writing)
         self.faults = faults
         self.told = told
         self.completions = Completions(self.scheduler, faults, served_name)

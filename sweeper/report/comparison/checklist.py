@@ -17,6 +17,7 @@ from sweeper.report.comparison.conditions import (
     HEAD,
     LEVELS,
     MACHINE,
+    MADE,
     REQUESTS,
     WORK,
     Condition,
@@ -53,6 +54,7 @@ def checklist(a: Side, b: Side, common: Sequence[str]) -> list[Row]:
         *_achieved_load(a, b, common),
         *_engine(a, b),
         _row(CHECKPOINT, a, b),
+        *_made(a, b),
         *_arguments(a, b),
         *(_row(condition, a, b) for condition in MACHINE),
         _requests(a, b, common),
@@ -67,10 +69,40 @@ def _row(condition: Condition, a: Side, b: Side) -> Row:
         return Row(condition, left, right, Status.SAME)
     if condition.key == "gpu" and found.status is Status.DIFFERS and (a.foreign or b.foreign):
         return Row(condition, left, right, _device_status(str(left), str(right)))
-    if found.status is Status.DIFFERS and isinstance(left, Mapping) and isinstance(right, Mapping):
-        # What is the same in both would only hide what is not.
-        return Row(condition, _without(left, right), _without(right, left), Status.DIFFERS)
-    return found
+    if condition.key == "checkpoint" and found.status is Status.DIFFERS and _same_content(a, b):
+        return Row(condition, left, right, Status.SAME)
+    return _without_common(found)
+
+
+def _without_common(row: Row) -> Row:
+    """Of two mappings that differ, what is the same in both would only hide what is not."""
+    a, b = row.a, row.b
+    if row.status is not Status.DIFFERS or not isinstance(a, Mapping) or not isinstance(b, Mapping):
+        return row
+    return Row(row.condition, _without(a, b), _without(b, a), Status.DIFFERS)
+
+
+def _same_content(a: Side, b: Side) -> bool:
+    """True if both served the same files, wherever they lie."""
+    digests = {side.conditions.get("checkpoint_digest") for side in (a, b)}
+    return len(digests) == 1 and None not in digests
+
+
+def _made(a: Side, b: Side) -> list[Row]:
+    """How the checkpoints were made, where one was made here.
+
+    A trial without one serves what somebody else made: that is told, not unknown.
+    """
+    if not any("recipe" in side.conditions for side in (a, b)):
+        return []
+    rows = [compared(c, _of_making(c.key, a), _of_making(c.key, b)) for c in MADE]
+    return [_without_common(row) for row in rows]
+
+
+def _of_making(key: str, side: Side) -> Any:
+    if key in side.conditions or side.foreign:
+        return side.conditions.get(key)
+    return "none" if "recipe" in side.conditions else "not made here"
 
 
 def _device_status(a: str, b: str) -> Status:

@@ -8,7 +8,8 @@ from typing import Any
 from sweeper.errors import ConfigError
 from sweeper.report.comparison.checklist import checklist
 from sweeper.report.comparison.conditions import Row
-from sweeper.report.comparison.results import LevelResults, Result, compare_levels, compare_quality
+from sweeper.report.comparison.quality import compare_quality
+from sweeper.report.comparison.results import LevelResults, Result, compare_levels
 from sweeper.report.comparison.side import Side
 from sweeper.report.comparison.verdict import Verdict, decide
 
@@ -21,7 +22,7 @@ class Comparison:
         a, b: what is compared.
         conditions: the checklist.
         levels: results at the levels both have, in a's order.
-        quality: agreement with the reference, None if neither side has it.
+        quality: of the output, by its name; None if neither side has one.
         only_a, only_b: names of the levels that one side alone has.
         verdict: whether the comparison is fair.
     """
@@ -136,6 +137,8 @@ def _result(result: Result) -> dict[str, Any]:
         "b_interval": result.b_interval,
         "ratio": result.ratio,
         "ratio_interval": result.ratio_interval,
+        "change": result.change,
+        "change_interval": result.change_interval,
         "judgement": str(result.judgement),
         "word": result.word,
     }

@@ -114,6 +114,13 @@ ENGINE = (
     Condition("libraries", "engine's libraries", Weight.NOTED),
 )
 CHECKPOINT = Condition("checkpoint", "checkpoint", Weight.MEANT)
+MADE = (
+    Condition("checkpoint_digest", "checkpoint digest", Weight.MEANT),
+    Condition("recipe", "quantization recipe", Weight.MEANT),
+    Condition("calibration", "calibration", Weight.MEANT),
+    Condition("tool_versions", "versions of its tool", Weight.NOTED),
+)
+"""Of a checkpoint that was made here."""
 MACHINE = (
     Condition("gpu", "device model", Weight.BREAKS, 3, essential=True, same=_alike),
     Condition("devices_used", "devices in use", Weight.MEANT, same=_alike),

@@ -10,13 +10,11 @@ launch knows nothing of how another launch of the same deployment would differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sweeper.load.level import CLOSED
-from sweeper.quality.floor import Z_95
 from sweeper.report.comparison.side import Level, Side
-from sweeper.trial.outcome import QualityScore
 
 SINGLE, SYSTEM = "single-stream speed", "system throughput"
 
@@ -59,7 +57,6 @@ _GOODPUT = (
     Metric("goodput_requests_per_s", "good requests/s", "goodput", True),
     Metric("goodput_tokens_per_s", "good output tokens/s", "goodput", True),
 )
-_QUALITY = Metric("quality", "agreement with the reference", "quality", True)
 _PER_DEVICE = "output_tokens_per_s_per_gpu"
 
 
@@ -75,6 +72,7 @@ class Result:
         ratio_interval: see the head of this module.
         judgement: what may be said.
         word: the same in words.
+        change, change_interval: b - a with its 95 % interval, of what is compared by difference.
     """
 
     metric: Metric
@@ -86,6 +84,8 @@ class Result:
     ratio_interval: list[float] | None
     judgement: Judgement
     word: str
+    change: float | None = None
+    change_interval: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,33 +111,6 @@ def compare_levels(a: Side, b: Side, names: Sequence[str]) -> list[LevelResults]
     limits = a.conditions.get("goodput_limits")
     goodput = _GOODPUT if limits and limits == b.conditions.get("goodput_limits") else ()
     return [_level(left[name], right[name], goodput) for name in names]
-
-
-def compare_quality(a: Side, b: Side) -> Result | None:
-    """Agreement with the reference, None if neither side has it.
-
-    Scores of two studies are agreements with two references and are only shown.
-    """
-    if a.quality is None and b.quality is None:
-        return None
-    levels = [_quality_level(side.quality) for side in (a, b)]
-    result = _result(_QUALITY, *levels)
-    if result.ratio is None or (a.study is not None and a.study == b.study):
-        return result
-    word = "cannot tell (each against a reference of its own)"
-    return replace(
-        result, ratio=None, ratio_interval=None, judgement=Judgement.CANNOT_TELL, word=word
-    )
-
-
-def _quality_level(score: QualityScore | None) -> Level:
-    if score is None:
-        return Level("quality", "", None, {}, {}, None)
-    reach = Z_95 * score.agreement_se
-    bounds = [max(0.0, score.agreement - reach), min(1.0, score.agreement + reach)]
-    return Level(
-        "quality", "", None, {"quality": score.agreement}, {"quality": bounds}, score.tokens
-    )
 
 
 def _level(a: Level, b: Level, goodput: tuple[Metric, ...]) -> LevelResults:

@@ -45,6 +45,7 @@ class Side:
         levels: the load levels, in their order.
         quality: of the output, None if not measured; the load does not change it.
         notes: what a reader of the figures has to know.
+        is_reference: True for the baseline, against which the quality of its study is measured.
     """
 
     label: str
@@ -56,6 +57,7 @@ class Side:
     levels: tuple[Level, ...]
     quality: QualityScore | None = None
     notes: tuple[str, ...] = ()
+    is_reference: bool = False
 
     @property
     def foreign(self) -> bool:
@@ -79,6 +81,7 @@ def side_of_trial(outcome: TrialOutcome, *, label: str, what: str, study: str) -
         levels=tuple(_level(point) for point in outcome.points),
         quality=outcome.quality,
         notes=tuple(notes),
+        is_reference=outcome.kind == "baseline",
     )
 
 
@@ -167,6 +170,20 @@ def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "digest": _at(manifest, "model.digest"),
         "tokenizer": _at(manifest, "tokenizer.digest", "model.tokenizer", "tokenizer"),
         "checkpoint": manifest.get("checkpoint"),
+        **_made(manifest),
+    }
+
+
+def _made(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """How a checkpoint of ours came about: its recipe, apart from the texts it was made with."""
+    told = _at(manifest, "made.recipe")
+    recipe = dict(told) if isinstance(told, Mapping) else {}
+    texts = {name: recipe.pop(name) for name in list(recipe) if name.startswith("calibration")}
+    return {
+        "recipe": recipe or None,
+        "calibration": texts or None,
+        "tool_versions": _at(manifest, "made.versions"),
+        "checkpoint_digest": _at(manifest, "made.digest"),
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sweeper.space.catalogue import is_free
+from sweeper.space.catalogue import RECIPE_PREFIX, is_free
 from sweeper.space.match import same
 from sweeper.space.model import Scalar
 
@@ -29,6 +29,7 @@ class Rest(StrEnum):
 
     SAME = "the same as in the trial that taught it"
     FLAGS_SAME = "free flags and environment variables the same, anything else does not matter"
+    RECIPE_SAME = "what a checkpoint is made by the same, anything else does not matter"
     ANY = "does not matter"
 
 
@@ -119,6 +120,8 @@ class Bound:
             return f"{said}, whatever else is set"
         if self.rest is Rest.FLAGS_SAME:
             return f"{said}, whatever else is set" + self._other_settings("free flags as in")
+        if self.rest is Rest.RECIPE_SAME:
+            return f"{said}, whatever else is set" + self._other_settings("recipe as in")
         return (f"{said}, " if said else "") + "everything else the same" + self._other_settings()
 
     @property
@@ -135,11 +138,19 @@ class Bound:
         if self.rest is Rest.ANY:
             return True
         limited = {limit.parameter for limit in self.limits}
+        # With other fields, a recipe's name stands for another checkpoint.
+        of_recipe = "quantization" in limited
         return all(
             alike(self.teacher.get(name), values.get(name))
             for name in {*self.teacher, *values} - limited
-            if self.rest is Rest.SAME or is_free(name)
+            if self._matters(name) or (of_recipe and name.startswith(RECIPE_PREFIX))
         )
+
+    def _matters(self, name: str) -> bool:
+        """Whether a parameter that no limit names must be the same."""
+        if self.rest is Rest.RECIPE_SAME:
+            return name.startswith(RECIPE_PREFIX)
+        return self.rest is Rest.SAME or is_free(name)
 
     def _said(self, limit: Limit) -> str:
         is_default = limit.value is not None and alike(
@@ -160,7 +171,7 @@ class Bound:
         others = {
             name: value
             for name, value in sorted(self.teacher.items())
-            if name not in limited and (self.rest is Rest.SAME or is_free(name))
+            if name not in limited and self._matters(name)
             if not (name in self.defaults and alike(value, self.defaults[name]))
         }
         if not others:

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sweeper.search.bounds import unmade
 from sweeper.search.bounds.bound import Bound, Limit, Relation, Rest, is_number
 from sweeper.search.bounds.teaching import Teaching, Worse
 from sweeper.search.bounds.teachings import NCCL, NCCL_IN_A_ROW, teaching_for
 from sweeper.trial.outcome import TrialOutcome
-from sweeper.verdicts import Verdict
+from sweeper.verdicts import Phase, Verdict
 
 LEARNT_BOUND = "learnt_bound"
 """`learnt["rule"]` of a trial that was refused by a bound; its id is `learnt["bound"]`."""
@@ -137,11 +138,7 @@ def _contradiction(bound: Bound, worked: Sequence[TrialOutcome]) -> int | None:
 
 def _taught_by(outcome: TrialOutcome, defaults: Mapping[str, Any]) -> list[Bound]:
     rule = str(outcome.learnt.get("rule", ""))
-    if not outcome.launched or not outcome.verdict.is_config_fault or rule == NCCL:
-        return []
-    crashed = outcome.verdict is Verdict.CRASH_UNDER_LOAD
-    stage = "load" if crashed else str(outcome.learnt.get("stage", ""))
-    teaching = teaching_for(rule, stage)
+    teaching = _teaching(outcome, rule)
     if teaching is None or not _sets_any(outcome.deployment, teaching):
         return []
     teacher = {**defaults, **outcome.deployment}
@@ -157,6 +154,15 @@ def _taught_by(outcome: TrialOutcome, defaults: Mapping[str, Any]) -> list[Bound
         if bound.excludes(outcome.deployment):
             found.append(bound)
     return found
+
+
+def _teaching(outcome: TrialOutcome, rule: str) -> Teaching | None:
+    if outcome.phase == Phase.QUANTIZE:
+        return unmade.teaching_of(rule) if unmade.is_certain(outcome) else None
+    if not outcome.launched or not outcome.verdict.is_config_fault or rule == NCCL:
+        return None
+    crashed = outcome.verdict is Verdict.CRASH_UNDER_LOAD
+    return teaching_for(rule, "load" if crashed else str(outcome.learnt.get("stage", "")))
 
 
 def _sets_any(deployment: Mapping[str, Any], teaching: Teaching) -> bool:
@@ -175,9 +181,12 @@ def _bound(
 ) -> Bound:
     return Bound(
         id=bound_id,
-        rule=str(outcome.learnt["rule"]),
+        rule=str(outcome.learnt.get("rule", "")),
         trial=outcome.number,
-        verdict=str(outcome.verdict),
+        # What is not the deployment's fault says of it only that it cannot run here.
+        verdict=str(
+            outcome.verdict if outcome.verdict.is_config_fault else Verdict.INFEASIBLE_CONFIG
+        ),
         told=teaching.told,
         remedy=outcome.remedy,
         limits=limits,

@@ -81,6 +81,20 @@ def test_prompt_logprobs_agree_with_what_it_wrote(served: Endpoint) -> None:
     assert all(entry["rank"] == 1 for entry in judged)
 
 
+def test_an_echo_scores_prompt_and_answer(served: Endpoint) -> None:
+    prompt = [1, 2, 3, 4, 5, 6]
+    read = complete(served, prompt, max_tokens=1, prompt_logprobs=0).json()["choices"][0]
+    echoed = complete(served, prompt, max_tokens=1, echo=True, logprobs=1).json()["choices"][0]
+    entries = zip(prompt[1:], read["prompt_logprobs"][1:], strict=True)
+    scores = [entry[str(token)]["logprob"] for token, entry in entries]
+    found = echoed["logprobs"]
+    assert found["token_logprobs"][:-1] == [None, *scores]
+    assert found["top_logprobs"][0] is None and max(found["top_logprobs"][1].values()) == scores[0]
+    assert echoed["text"].endswith(read["text"]) and len(found["tokens"]) == len(prompt) + 1
+    alone = complete(served, prompt, max_tokens=1, logprobs=1).json()["choices"][0]
+    assert alone["logprobs"]["token_logprobs"] == found["token_logprobs"][-1:]
+
+
 def test_tokenizing_counts(served: Endpoint) -> None:
     answer = call(served, "/tokenize", {"prompt": "one two three"}, timeout_s=5).json()
     assert answer["count"] == len(answer["tokens"]) == 3

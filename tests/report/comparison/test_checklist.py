@@ -9,6 +9,7 @@ from sweeper.report.comparison.checklist import checklist
 from sweeper.report.comparison.conditions import Row, Status, Weight
 from sweeper.report.comparison.side import Side
 from tests.report.comparison.sides import foreign, manifest, point, trial
+from tests.report.traded import made
 
 COMMON = ["concurrency 8"]
 
@@ -144,3 +145,52 @@ def test_without_a_common_level_lengths_are_still_seen() -> None:
 
 def test_a_trial_without_points_has_no_levels() -> None:
     assert rows(trial(), trial(points=[]), [])["levels"].status is Status.UNKNOWN_B
+
+
+def served(name: str | None = None, *, at: str = "/cache/a", **fields: Any) -> Side:
+    """A trial with a checkpoint of ours, or with the model as it is."""
+    told = manifest(checkpoint=at)
+    if name is not None:
+        told["made"] = {**made(name, "llmcompressor"), **fields}
+    return trial(told=told)
+
+
+def test_two_recipes_differ_by_deployment_and_show_what_differs() -> None:
+    other = {**made("w8a8", "llmcompressor", bits=8, group_size=-1), "digest": "e" * 64}
+    found = rows(served("w4a16"), served("w8a8", at="/cache/b", **other))
+    recipe = found["recipe"]
+    assert recipe.condition.weight is Weight.MEANT
+    assert recipe.a == {"name": "w4a16", "bits": 4, "group_size": 64}
+    assert recipe.b == {"name": "w8a8", "bits": 8, "group_size": -1}
+    assert found["checkpoint_digest"].status is Status.DIFFERS
+    assert found["calibration"].status is found["tool_versions"].status is Status.SAME
+
+
+def test_the_texts_and_the_tools_of_one_recipe_are_conditions_of_their_own() -> None:
+    texts = {**made("w4a16", "llmcompressor")["recipe"], "calibration": "mine.txt"}
+    ours = served("w4a16")
+    theirs = served("w4a16", recipe=texts, versions={"llmcompressor": "2", "torch": "2.13.0"})
+    found = rows(ours, theirs)
+    assert found["recipe"].status is Status.SAME
+    assert found["calibration"].b == {"calibration": "mine.txt"}
+    assert found["tool_versions"].condition.weight is Weight.NOTED
+    assert found["tool_versions"].b == {"llmcompressor": "2"}
+
+
+def test_one_content_in_two_caches_is_one_checkpoint() -> None:
+    found = rows(served("w4a16"), served("w4a16", at="/another/cache/a"))
+    assert found["checkpoint"].status is Status.SAME
+
+
+def test_a_model_as_it_is_was_not_made_here_which_is_known() -> None:
+    found = rows(served(), served("w4a16", at="/cache/b"))
+    assert found["recipe"].a == "not made here"
+    assert found["recipe"].status is Status.DIFFERS
+    assert not {"recipe", "tool_versions"} & set(rows(served(), served()))
+    assert rows(foreign(), served("w4a16"))["recipe"].status is Status.UNKNOWN_A
+
+
+def test_a_recipe_without_texts_has_none() -> None:
+    without = {"name": "fp8_dynamic", "tool": "llmcompressor", "bits": 8}
+    found = rows(served("w4a16"), served("w8a8", recipe=without))
+    assert found["calibration"].b == "none"

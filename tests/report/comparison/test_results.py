@@ -15,12 +15,11 @@ from sweeper.report.comparison.results import (
     Metric,
     Result,
     compare_levels,
-    compare_quality,
     judge,
     ratio_interval,
 )
 from sweeper.report.comparison.side import Side
-from tests.report.comparison.sides import foreign, manifest, point, trial
+from tests.report.comparison.sides import manifest, point, trial
 
 LESS, MORE = Metric("t_ms", "t", "g"), Metric("x_per_s", "x", "g", True)
 positive = st.floats(1e-3, 1e6)
@@ -109,29 +108,6 @@ def test_goodput_is_only_compared_under_the_same_limits() -> None:
     assert "goodput_share" in results(a, a)
     other = manifest(load={"goodput": {"ttft_ms": 100.0}})
     assert "goodput_share" not in results(a, trial(points=[point(goodput_share=1.0)], told=other))
-
-
-def test_quality_is_compared_within_a_study() -> None:
-    result = compare_quality(trial(agreement=0.97), trial(agreement=0.80))
-    assert result is not None
-    assert result.judgement is Judgement.WORSE
-    near = compare_quality(trial(agreement=0.97), trial(agreement=0.965))
-    assert near is not None
-    assert near.judgement is Judgement.NO_DIFFERENCE
-
-
-def test_agreements_with_two_references_are_not_compared() -> None:
-    result = compare_quality(trial("one"), trial("two", agreement=0.5))
-    assert result is not None
-    assert result.ratio is None
-    assert result.word == "cannot tell (each against a reference of its own)"
-
-
-def test_quality_that_nobody_has_is_left_out() -> None:
-    assert compare_quality(foreign(), foreign()) is None
-    result = compare_quality(trial(), foreign())
-    assert result is not None
-    assert result.word == "cannot tell (b does not have it)"
 
 
 @given(st.tuples(*[positive] * 4), st.floats(0, 1), st.floats(0, 1))

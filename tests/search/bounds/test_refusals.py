@@ -44,6 +44,12 @@ NGRAM = {SPEC: "ngram", DRAFTS: 3}
             id="attention",
         ),
         pytest.param(
+            {"quantization": "w4a16", "quantize.group_size": 32}, "architecture_unknown", {},
+            [{"quantization": "w4a16", "quantize.group_size": 32, SEQS: 8}],
+            [{"quantization": "w4a16"}, {"quantization": "w4a16", "quantize.group_size": 64}, {}],
+            id="a checkpoint made with other fields",
+        ),
+        pytest.param(
             {TP: 4}, "size_not_divisible", {"size": 6, "divisor": 4},
             [{TP: 4, SEQS: 8}], [{TP: 2}, {TP: 8}, {}],
             id="a size of the model",
