@@ -67,8 +67,9 @@ def _nearest_key(last: str, parent: str, siblings: list[str]) -> str:
 
 
 def _names_below(holder: Field | None, parent: str) -> list[str]:
-    if holder is not None and dataclasses.is_dataclass(holder.annotation):
-        return sorted(hints(holder.annotation))
+    annotation = None if holder is None else holder.annotation
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return sorted(hints(annotation))
     return [] if parent else sorted(hints(SweeperConfig))
 
 

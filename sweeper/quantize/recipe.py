@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sweeper.config.recipe_checks import check_recipe
@@ -85,11 +85,10 @@ def resolve_recipe(
         )
     fields = fields_of(cfg)
     own = {field: _filled(field, getattr(cfg, field), fields[field]) for field in fields}
-    asked = {field: value for field, value in asked.items() if field in SEARCHED}
-    recipe = Recipe(name=name, tool=cfg.tool, method=cfg.method, **{**own, **asked})
-    if recipe.group_size == AUTO:
-        return replace(recipe, group_size=_group_size(fields["group_size"], facts))
-    return recipe
+    filled = {**own, **{field: asked[field] for field in SEARCHED if field in asked}}
+    if filled.get("group_size") == AUTO:
+        filled["group_size"] = _group_size(fields["group_size"], facts)
+    return Recipe(name=name, tool=cfg.tool, method=cfg.method, **filled)
 
 
 def _filled(field: str, given: Any, allowed: tuple[Any, ...]) -> Any:

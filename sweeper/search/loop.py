@@ -247,7 +247,7 @@ class StudyRun:
             hardware=setup.hardware,
             record_text=cfg.record.text,
             to_make=resolved.to_make,
-            weights=None,
+            weights=resolved.weights,
         )
 
     def _known_quality(self, key: str, drafts: str, plain: str) -> KnownQuality:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sweeper import redaction
 from sweeper.config.compose import compose
 from sweeper.config.names import study_name
 from sweeper.config.schema import SweeperConfig
@@ -20,6 +21,12 @@ from sweeper.redaction import HIDDEN, redact
 TOKEN = "hf_" + "aB3dE" * 7
 DB = "postgresql://me:s3cr3t@db.example/mlflow"
 DB_SHOWN = f"postgresql://me:{HIDDEN}@db.example/mlflow"
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test makes known as a secret is none to the tests of the same process."""
+    monkeypatch.setattr(redaction, "_remembered", set())
 
 
 def changed(**groups: dict[str, Any]) -> SweeperConfig:
