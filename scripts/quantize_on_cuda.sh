@@ -51,7 +51,8 @@ gptq = {"bits": 4, "group_size": group_size, "symmetric": True}
 awq = {"bits": 4, "group_size": group_size, "symmetric": False}
 TRIED = {
     "auto_gptq": ("auto_gptq", {**gptq, "act_order": False}),
-    "auto_gptq-act_order": ("auto_gptq", {**gptq, "act_order": True}),
+    # Engines read act order with one scale a channel only.
+    "auto_gptq-act_order": ("auto_gptq", {**gptq, "group_size": -1, "act_order": True}),
     "gptqmodel": ("gptqmodel", {**gptq, "method": "gptq", "act_order": False}),
     "gptqmodel-awq": ("gptqmodel", {**awq, "method": "awq"}),
     "autoawq": ("autoawq", awq),

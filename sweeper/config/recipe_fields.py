@@ -56,6 +56,12 @@ TOOLS: Mapping[str, Mapping[str | None, Fields]] = {
     "llmcompressor": {
         "W4A16": {**_GPTQ, "symmetric": (True, False)},
         "W4A16_AWQ": {**_AWQ, "symmetric": (False, True)},
+        "W4A8": {
+            "bits": (4,),
+            "group_size": _GROUPS_OR_CHANNEL,
+            "symmetric": (True,),
+            **_CALIBRATED,
+        },
         "W8A8": {"bits": (8,), "symmetric": (True,), "act_order": (False, True), **_CALIBRATED},
         "FP8_DYNAMIC": {"bits": (8,)},
     },

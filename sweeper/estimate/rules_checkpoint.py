@@ -9,6 +9,7 @@ From the sources of vLLM 0.32 and its operators:
     8-bit weights,      on GPUs; no processor has a kernel for them
       16-bit products
     W8A8 (int8)         on GPUs from 7.5, and on processors in every precision
+    W4A8 (int4, int8)   on processors only: one operator of torch, on all of them
     FP8, dynamic        on GPUs from 7.5, without 8-bit products below 8.9; a processor falls back
                         to plain torch, slowly, so nothing is refused
 """
@@ -20,13 +21,14 @@ from collections.abc import Callable
 from sweeper.estimate.facts import GPTQ_FORMATS, GROUP_QUANTIZED, Context
 from sweeper.estimate.shapes import quantized_layers
 from sweeper.estimate.violation import Finding
+from sweeper.estimate.weights import INT8
 
 TP = "tensor_parallel_size"
 COMPRESSED = "compressed-tensors"
 KERNEL_WIDTH = 32
 """Features that the kernel for processors takes at once, inwards and outwards."""
 
-W8A8 = "use quantize=w8a8, which runs on every processor"
+W8A8 = "use quantize=w8a8, or quantize=w4a8 for 4 bits: both run on every processor"
 
 
 def gptq_readable(c: Context) -> Finding | None:
@@ -109,6 +111,20 @@ def widths_on_cpu(c: Context) -> Finding | None:
     return None
 
 
+def four_by_eight_on_gpu(c: Context) -> Finding | None:
+    """4-bit weights with 8-bit integer activations have a kernel for processors only."""
+    weights = c.weights
+    if weights is None or c.text("quantization") != COMPRESSED or not c.is_vllm():
+        return None
+    if (weights.bits, weights.activations) != (4, INT8) or c.device != "cuda":
+        return None
+    cause = (
+        f"{c.quantization_asked} has 4-bit weights and 8-bit integer activations, for which vLLM "
+        "has no kernel on GPUs"
+    )
+    return cause, "use quantize=w4a16 or quantize=w8a8", ("quantization",)
+
+
 def _is_weight_only_on_cpu(c: Context) -> bool:
     weights = c.weights
     is_format = c.text("quantization") in GROUP_QUANTIZED | {COMPRESSED}
@@ -126,4 +142,5 @@ CHECKPOINT_RULES: dict[str, Callable[[Context], Finding | None]] = {
     "act_order_sharded": act_order_sharded,
     "weight_only_on_cpu": weight_only_on_cpu,
     "widths_on_cpu": widths_on_cpu,
+    "four_by_eight_on_gpu": four_by_eight_on_gpu,
 }

@@ -84,6 +84,7 @@ TOOLS: Mapping[str, Tool] = {
             {
                 "W4A16": _PACKED,
                 "W4A16_AWQ": _PACKED,
+                "W4A8": Format(COMPRESSED, activations=INT8),
                 "W8A8": Format(COMPRESSED, activations=INT8),
                 "FP8_DYNAMIC": Format(COMPRESSED, activations=FP8),
             },

@@ -112,7 +112,9 @@ def weight_bytes(folder: Path) -> int:
 
 
 def test_autoawq(tiny_llama: Path, tmp_path: Path) -> None:
-    worked = work("autoawq", tiny_llama, tmp_path, bits=4, group_size=GROUP, symmetric=False)
+    fields = {"bits": 4, "group_size": GROUP, "symmetric": False}
+    # Its search for clipping takes a time in proportion to the tokens.
+    worked = work("autoawq", tiny_llama, tmp_path, samples=4, tokens=32, **fields)
     tensors = assert_made(worked, tiny_llama, smaller_than=0.6)
     assert_awq(worked, tensors)
 
@@ -199,6 +201,41 @@ def test_auto_gptq_is_there_and_says_that_it_needs_a_gpu(tiny_llama: Path, tmp_p
     assert (worked.end.kind, worked.end.error) == (EndKind.FAILED, "no_cuda")
     assert "NVIDIA GPU" in worked.end.message and "gptqmodel" in worked.end.message
     assert list(worked.out.iterdir()) == []
+
+
+def test_weights_end_in_the_models_type_without_additions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What workers do to a tool's files; here, because it needs torch."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    workers = tool("auto_gptq").script.parent
+    monkeypatch.syspath_prepend(str(workers / "side"))
+    monkeypatch.syspath_prepend(str(workers.parents[1] / "toolchain" / "side"))
+    import quantize_folder
+
+    own = {"norm.weight": torch.ones(4), "layer.weight": torch.ones(4, 4)}
+    made = {
+        "norm.weight": torch.full((4,), 1 / 3),
+        "layer.qweight": torch.ones(1, 4, dtype=torch.int32),
+        "layer.scales": torch.ones(1, 4, dtype=torch.float16),
+        "layer.bias": torch.zeros(4),
+        "lm_head.weight": torch.ones(8, 4),
+    }
+    for folder, tensors in (("model", own), ("out", made)):
+        (tmp_path / folder).mkdir()
+        save_file(tensors, tmp_path / folder / "model.safetensors", metadata={"format": "pt"})
+    quantize_folder.drop_additions(tmp_path / "out", tmp_path / "model")
+    quantize_folder.cast_weights(tmp_path / "out", "bfloat16")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.safetensors"}
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    assert {name: str(tensor.dtype) for name, tensor in found.items()} == {
+        "norm.weight": "torch.bfloat16",
+        "layer.qweight": "torch.int32",
+        "layer.scales": "torch.float16",
+    }
+    assert torch.equal(found["norm.weight"], made["norm.weight"].to(torch.bfloat16))
 
 
 def test_a_shape_that_does_not_divide_is_refused_by_name(tiny_llama: Path, tmp_path: Path) -> None:

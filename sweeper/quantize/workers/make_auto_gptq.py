@@ -56,7 +56,7 @@ def main(worker: Worker, request: common.Request) -> dict[str, Any]:
         model.quantize(examples, cache_examples_on_gpu=False)
         worker.phase("save")
         model.save_quantized(str(request.out), use_safetensors=True)
-    folder.drop_tied_head(request.out, source)
+    folder.drop_additions(request.out, source)
     config = {
         "quant_method": "gptq",
         "bits": request.bits,

@@ -5,7 +5,7 @@
 #     "torch==2.13.0",
 # ]
 # ///
-"""compressed-tensors checkpoints with llm-compressor: W4A16, W4A16_AWQ, W8A8 and FP8_DYNAMIC."""
+"""compressed-tensors checkpoints with llm-compressor; `SCHEMES` says which."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class Scheme:
         group_sizes: None alone where there are no groups.
         modifiers: of the request and the type that weights are stored in.
         passes: over the layers, for the progress told.
+        stored: how weights lie in the file, None for what the tool takes for the scheme.
     """
 
     bits: tuple[int, ...]
@@ -54,6 +55,7 @@ class Scheme:
     modifiers: Callable[[common.Request, str | None], list[Any]]
     passes: int
     needs_texts: bool = True
+    stored: str | None = None
 
 
 def main(worker: Worker, request: common.Request) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def main(worker: Worker, request: common.Request) -> dict[str, Any]:
         shuffle_calibration_samples=False,
     )
     worker.phase("save")
-    model.save_pretrained(str(request.out), save_compressed=True)
+    model.save_pretrained(str(request.out), save_compressed=True, quantization_format=scheme.stored)
     config = folder.read_json(request.out / "config.json")["quantization_config"]
     config["config_groups"]["group_0"]["weights"]["scale_dtype"] = None
     if dtype is not None:
@@ -225,17 +227,24 @@ def w4a16_awq(request: common.Request, dtype: str | None) -> list[Any]:
     return [AWQModifier(), QuantizationModifier(config_groups=groups, ignore=IGNORE)]
 
 
-def w8a8(request: common.Request, dtype: str | None) -> list[Any]:
+def int8_inputs() -> Any:
+    """Activations as 8-bit integers, scaled token by token while serving."""
     from compressed_tensors.quantization import QuantizationArgs
+
+    return QuantizationArgs(num_bits=8, type="int", strategy="token", symmetric=True, dynamic=True)
+
+
+def w4a8(request: common.Request, dtype: str | None) -> list[Any]:
+    return [gptq(request, weights(request, dtype, symmetric=True), int8_inputs())]
+
+
+def w8a8(request: common.Request, dtype: str | None) -> list[Any]:
     from llmcompressor.modifiers.transform.smoothquant import SmoothQuantModifier
 
-    inputs = QuantizationArgs(
-        num_bits=8, type="int", strategy="token", symmetric=True, dynamic=True
-    )
     weight_args = weights(request, dtype, num_bits=8, symmetric=True)
     return [
         SmoothQuantModifier(smoothing_strength=SMOOTHING),
-        gptq(request, weight_args, inputs),
+        gptq(request, weight_args, int8_inputs()),
     ]
 
 
@@ -250,6 +259,8 @@ _BOTH = (True, False)
 SCHEMES = {
     "W4A16": Scheme((4, 8), _GROUPED, _BOTH, _BOTH, w4a16, passes=1),
     "W4A16_AWQ": Scheme((4,), (32, 64, 128), (False, True), (False,), w4a16_awq, passes=1),
+    # Engines read this one unpacked, a weight a byte.
+    "W4A8": Scheme((4,), _GROUPED, (True,), (False,), w4a8, passes=1, stored="int-quantized"),
     "W8A8": Scheme((8,), (None, common.PER_CHANNEL), (True,), _BOTH, w8a8, passes=2),
     "FP8_DYNAMIC": Scheme((8,), (None,), (True,), (False,), fp8_dynamic, 0, needs_texts=False),
 }

@@ -18,6 +18,7 @@ from worker_protocol import WorkerError
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _SUFFIXES = {".json", ".jinja", ".model", ".txt", ".tiktoken", ".py"}
 _NOT_COPIED = {"config.json", "quantize_config.json", "quant_config.json", "sweeper_manifest.json"}
+_QUANTIZED = {"qweight", "qzeros", "scales", "g_idx"}
 _OLD_TOKENIZER = "PreTrainedTokenizerFast"
 
 
@@ -154,19 +155,30 @@ def cast_weights(out: Path, dtype: str) -> None:
     _rewrite(out, cast)
 
 
-def drop_tied_head(out: Path, model: Path) -> None:
-    """Take the output layer out of a checkpoint that shares it with the embeddings.
+def drop_additions(out: Path, model: Path) -> None:
+    """Take out what a tool saved beyond the model's own tensors and their quantized forms.
 
-    A tool that saves every tensor by itself saves it twice, at the size of the embeddings.
+    Some save the output layer although it is the embeddings over again, and a bias of zeros for
+    every layer without one.
     """
-    if not read_json(model / "config.json").get("tie_word_embeddings"):
+    own = {name for path in model.glob("*.safetensors") for name in _names(path)}
+    if not own:  # weights of another format, whose names are not read here
         return
     _rewrite(
         out,
         lambda tensors: {
-            name: tensor for name, tensor in tensors.items() if name != "lm_head.weight"
+            name: tensor
+            for name, tensor in tensors.items()
+            if name in own or name.rpartition(".")[2] in _QUANTIZED
         },
     )
+
+
+def _names(path: Path) -> list[str]:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as source:
+        return list(source.keys())
 
 
 def _rewrite(out: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
