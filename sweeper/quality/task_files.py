@@ -52,7 +52,7 @@ def _has_files(task: Task, folder: Path) -> bool:
 def _read(path: Path, depth: int = 0) -> dict[str, Any]:
     """One file, with what it includes; its own fields win."""
     try:
-        content = yaml.load(path.read_text("utf-8"), _TolerantLoader)
+        content = _content(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return {}
     if not isinstance(content, dict):
@@ -63,3 +63,12 @@ def _read(path: Path, depth: int = 0) -> dict[str, Any]:
     for name in files:
         merged |= _read(path.parent / str(name), depth + 1)
     return merged | content
+
+
+def _content(text: str) -> Any:
+    """The data in a text. A loader of its own, since `yaml.load` would take unsafe ones as well."""
+    loader = _TolerantLoader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()

@@ -175,6 +175,23 @@ def test_llmcompressor_w8a8(tiny_llama: Path, tmp_path: Path) -> None:
         assert tensors[f"{stem}.weight_scale"].shape == (outputs, 1)
 
 
+def test_llmcompressor_w4a8(tiny_llama: Path, tmp_path: Path) -> None:
+    fields = {"method": "W4A8", "bits": 4, "group_size": GROUP, "symmetric": True}
+    worked = work("llmcompressor", tiny_llama, tmp_path, **fields)
+    tensors = assert_made(worked, tiny_llama, smaller_than=0.8)
+    (group,) = worked.quantization["config_groups"].values()
+    assert (group["weights"]["num_bits"], group["weights"]["group_size"]) == (4, GROUP)
+    inputs_told = group["input_activations"]
+    assert (inputs_told["num_bits"], inputs_told["dynamic"]) == (8, True)
+    for linear, (inputs, outputs) in FEATURES.items():
+        stem = f"model.layers.1.{linear}"
+        # Engines want this one unpacked: a weight a byte.
+        weight = tensors[f"{stem}.weight"]
+        assert weight.shape == (outputs, inputs)
+        assert int(weight.min()) >= -8 and int(weight.max()) <= 7
+        assert tensors[f"{stem}.weight_scale"].shape == (outputs, inputs // GROUP)
+
+
 def test_gptqmodel_makes_both_formats(tiny_llama: Path, tmp_path: Path) -> None:
     for method in ("gptq", "awq"):
         (tmp_path / method).mkdir()

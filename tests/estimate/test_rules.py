@@ -71,6 +71,7 @@ BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("weight_only_on_cpu", AWQ, {"model": SMOLLM2, "hardware": AVX2, **SMALL_GROUPS}),
     ("weight_only_on_cpu", PACKED, {"hardware": AVX512, **made(bits=8)}),
     ("widths_on_cpu", GPTQ, {"model": ODD, "hardware": AVX512, **made(group_size=None)}),
+    ("four_by_eight_on_gpu", PACKED, made(activations=INT8)),
     ("capability_suffices", PACKED, {"hardware": V100, **made(activations=FP8, group_size=None)}),
     ("length_within_model", {"max_model_len": 32769}, {}),
     ("length_holds_requests", {"max_model_len": 639}, {}),

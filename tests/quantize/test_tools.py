@@ -60,6 +60,7 @@ def test_the_format_follows_the_method() -> None:
     assert activations == {
         "W4A16": None,
         "W4A16_AWQ": None,
+        "W4A8": "int8",
         "W8A8": "int8",
         "FP8_DYNAMIC": "fp8",
     }
