@@ -7,8 +7,14 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sweeper.engine.runtime_folder import VARIABLE
+
+
+# Several workers share few cores: how long an example took says nothing of the code.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 @pytest.fixture(scope="session", autouse=True)

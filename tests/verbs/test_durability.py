@@ -179,6 +179,8 @@ def start(tmp_path: Path, *arguments: str, **how: Any) -> subprocess.Popen[str]:
         cwd=tmp_path,
         text=True,
         env=ENVIRONMENT,
+        # Under `nohup` the tests would inherit its wish to outlive the terminal.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         **how,
     )
 

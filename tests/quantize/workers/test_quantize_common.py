@@ -172,3 +172,33 @@ def environ(name: str) -> str:
     import os
 
     return os.environ[name]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_tool_logs_into_its_folder_goes_with_the_work(
+    common: Any, protocol: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "as before")  # so that what `prepare` sets does not stay
+    (tmp_path / "out").mkdir()
+    (tmp_path / "model").mkdir()
+    seen = []
+
+    def main(worker: Any, request: Any) -> dict[str, Any]:
+        Path("tool.log").write_text("chatter")
+        seen.append(request)
+        if fails:
+            raise KeyError("unforeseen")
+        return {}
+
+    worker = worker_of(protocol, model="model", out="out")
+    if fails:
+        with pytest.raises(KeyError):
+            common.quantizing(main)(worker)
+    else:
+        common.quantizing(main)(worker)
+    assert (seen[0].model, seen[0].out) == (str(tmp_path / "model"), tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == [], "its log is gone"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "out"]
+    assert Path.cwd() == tmp_path

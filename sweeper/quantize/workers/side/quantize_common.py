@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -79,7 +80,9 @@ class Request:
             for field in fields(cls)
             if worker.request.get(field.name) is not None
         }
-        asked |= {name: Path(asked[name]) for name in ("out", "texts") if name in asked}
+        asked |= {name: Path(asked[name]).absolute() for name in ("out", "texts") if name in asked}
+        if Path(asked["model"]).exists():
+            asked["model"] = str(Path(asked["model"]).absolute())
         return cls(**asked)
 
 
@@ -232,13 +235,29 @@ def errors_in_our_words() -> Iterator[None]:
         raise WorkerError(kind, " ".join(text.split())) from error
 
 
+@contextmanager
+def in_scratch(out: Path) -> Iterator[None]:
+    """Work in a folder that goes with the work: some tools log into the one they run from.
+
+    It lies in `out`, which is removed by whoever asked for it if this process is killed.
+    """
+    before, scratch = Path.cwd(), out / ".scratch"
+    scratch.mkdir()
+    os.chdir(scratch)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        shutil.rmtree(scratch)
+
+
 def quantizing(main: Callable[[Worker, Request], dict[str, Any]]) -> Callable[[Worker], Any]:
     """`main` as `worker_protocol.run` wants it, with the request read and errors told by class."""
 
     def wrapped(worker: Worker) -> dict[str, Any]:
         request = Request.of(worker)
         prepare(request)
-        with errors_in_our_words():
+        with in_scratch(request.out), errors_in_our_words():
             return main(worker, request)
 
     return wrapped
