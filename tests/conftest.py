@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 
 from sweeper.engine.runtime_folder import VARIABLE
 
-
 # Several workers share few cores: how long an example took says nothing of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
