@@ -239,9 +239,10 @@ def errors_in_our_words() -> Iterator[None]:
 def in_scratch(out: Path) -> Iterator[None]:
     """Work in a folder that goes with the work: some tools log into the one they run from.
 
-    It lies in `out`, which is removed by whoever asked for it if this process is killed.
+    It lies beside `out`, in which only the checkpoint may be, and begins with its name, so that
+    whoever asked for that removes both if this process is killed.
     """
-    before, scratch = Path.cwd(), out / ".scratch"
+    before, scratch = Path.cwd(), out.with_name(f"{out.name}-scratch")
     scratch.mkdir()
     os.chdir(scratch)
     try:
