@@ -21,7 +21,7 @@ from sweeper.trial.progress import silent
 from sweeper.trial.run import run_trial
 from sweeper.verdicts import Diagnosis, Phase, Verdict
 from tests.engine.conftest import living_with
-from tests.trial.conftest import plan_in
+from tests.trial.conftest import CALM, plan_in
 
 
 class Broken:
@@ -46,7 +46,7 @@ class Broken:
 
 
 def mock(tmp_path: Path, **dials: Any) -> Any:
-    cfg = EngineConfig(name="mock", options=dials, stop_timeout_s=2)
+    cfg = EngineConfig(name="mock", options=CALM | dials, stop_timeout_s=2)
     return create(cfg, cache_dir=tmp_path / "cache")
 
 

@@ -173,15 +173,18 @@ def wait_for(tuner: subprocess.Popen[Any], ready: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def hear_the_hangup() -> None:
+    """Under `nohup` the tests would inherit its wish to outlive the terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def start(tmp_path: Path, *arguments: str, **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "sweeper", *MOCK, "study=s", *arguments],
         cwd=tmp_path,
         text=True,
         env=ENVIRONMENT,
-        # Under `nohup` the tests would inherit its wish to outlive the terminal.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
-        **how,
+        **({"preexec_fn": hear_the_hangup} | how),
     )
 
 
@@ -218,7 +221,7 @@ def test_a_terminal_that_has_gone_ends_the_study_like_ctrl_c(tmp_path: Path, swe
     master, terminal = pty.openpty()
 
     def take_terminal() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        hear_the_hangup()
         os.setsid()
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
