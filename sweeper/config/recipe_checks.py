@@ -9,6 +9,7 @@ from sweeper.config.location import options
 from sweeper.config.recipe_fields import (
     AUTO,
     ENGINE,
+    FIELDS,
     NAMES,
     PREFIX,
     PUBLISHED,
@@ -30,15 +31,6 @@ DEVICES = ("auto", "cpu", "cuda")
 _WORDS = ("none", "default", "auto", "checkpoints", "null")
 """Choices of `quantization` that mean something else."""
 
-_FIELDS = (
-    "bits",
-    "group_size",
-    "symmetric",
-    "act_order",
-    "calibration",
-    "calibration_samples",
-    "calibration_tokens",
-)
 _NOT_SELECTED_BY_NAME = ("none", "online", PUBLISHED, "gguf", "awq", "gptq")
 """Shipped options whose name among the choices of `quantization` is, or may be, the engine's own
 word, or none at all."""
@@ -79,7 +71,7 @@ def check_recipe(name: str, recipe: RecipeConfig) -> None:
     _method(where, name, recipe)
     _path(where, recipe)
     fields = fields_of(recipe)
-    for field in _FIELDS:
+    for field in FIELDS:
         value = getattr(recipe, field)
         if value is not None:
             _field(f"{where}.{field}", _maker(recipe), fields, field, value)

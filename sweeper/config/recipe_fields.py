@@ -30,6 +30,9 @@ SEARCHED = (
 )
 """Fields that a space may search."""
 
+FIELDS = (*SEARCHED, "calibration_tokens")
+"""All fields of a recipe that say how its checkpoint is made."""
+
 Values = tuple[Any, ...]
 Fields = Mapping[str, Values]
 """Field → values it may have, the one that is meant if none is given first; empty: any."""

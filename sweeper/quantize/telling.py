@@ -9,6 +9,9 @@ from typing import Any
 EVERY_S = 3.0
 """A line more often than this is read by nobody."""
 
+OWN = "quantize"
+"""The worker's name for what the whole trial phase is called: the reader has just been told."""
+
 
 class Telling:
     """Turns a worker's events into lines for a reader.
@@ -31,7 +34,8 @@ class Telling:
     def __call__(self, event: Mapping[str, Any]) -> None:
         """Take an event in; what is not understood says nothing."""
         if event.get("event") == "phase":
-            self._phase = str(event.get("name", ""))
+            name = str(event.get("name", ""))
+            self._phase = "" if name == OWN else name
             self._begin(0)
             self._say(self._phase, always=True)
         elif event.get("event") == "progress":

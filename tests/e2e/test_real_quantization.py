@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
-LAYERS = 4
+LAYERS = 2
 FIRST_LAYERS = """
     import json, shutil, sys
     from pathlib import Path
@@ -114,8 +114,9 @@ def test_a_damaged_checkpoint_is_fast_and_never_wins(
         *RECIPE,
         "study=checkpoints",
         "space=space.yaml",
-        "load.concurrency=[1,4]",
-        "load.requests_per_stream=8",
+        "quality=agreement_quick",
+        "load.concurrency=[4]",
+        "load.requests_per_stream=4",
         "budget.launches=3",
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -56,14 +56,22 @@ SETTINGS = [
 Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_study_from_command_to_running_deployment(
+def test_study_from_command_through_a_kill_to_running_deployment(
     tmp_path: Path, tiny_llama: Path, sweep: Sweep
 ) -> None:
     (tmp_path / "space.yaml").write_text(SPACE)
-    done = sweep(f"model.path={tiny_llama}", "study=first", *SETTINGS)
-    assert done.returncode == 0, done.stdout + done.stderr
     study = tmp_path / "studies" / "first"
+    command = [f"model.path={tiny_llama}", "study=first", *SETTINGS]
+    finished, orphans = _killed_in_its_second_launch(tmp_path, study, command)
+    assert [trial["number"] for trial in finished] == [0, 1]
+    assert orphans, "the kill came in the middle of a launch, so a server must be there"
+
+    done = sweep(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not any(process.is_running() for process in orphans)
     trials = journal(study)
+    assert trials[:2] == finished, "no finished trial is touched or repeated"
+    assert len({trial["deployment_hash"] for trial in trials}) == len(trials)
 
     assert [trial["kind"] for trial in trials] == ["baseline", "seed", "seed", "seed"]
     refused = trials[1]
@@ -206,45 +214,29 @@ def _first_completion(server: subprocess.Popen[bytes], port: int, model: str) ->
     pytest.fail("the exported server did not answer within 300 s")
 
 
-def test_kill_in_the_middle_of_a_launch_then_resume(
-    tmp_path: Path, tiny_llama: Path, sweep: Sweep
-) -> None:
-    (tmp_path / "space.yaml").write_text(SPACE)
-    command = [f"model.path={tiny_llama}", "study=killed", *SETTINGS, "budget.launches=2"]
-    study = tmp_path / "studies" / "killed"
+def _killed_in_its_second_launch(
+    folder: Path, study: Path, arguments: list[str]
+) -> tuple[list[dict[str, Any]], list[psutil.Process]]:
+    """Kill -9 while a server starts: what the journal holds by then, and who was left behind."""
     tuner = subprocess.Popen(
-        [sys.executable, "-m", "sweeper", *command],
-        cwd=tmp_path,
+        [sys.executable, "-m", "sweeper", *arguments],
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 400
-    log = study / "trials" / "2" / "server.log"
-    while time.monotonic() < deadline and not _launches(study, log):
+    while time.monotonic() < deadline and not _launches_again(study):
         assert tuner.poll() is None
         time.sleep(0.3)
     tuner.kill()
     tuner.wait()
-    orphans = engine_processes(tmp_path)
-    assert orphans, "the kill came in the middle of a launch, so a server must be there"
-    finished = journal(study)
-
-    done = sweep(*command)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not any(process.is_running() for process in orphans)
-    trials = journal(study)
-    assert trials[: len(finished)] == finished, "no finished trial is touched or repeated"
-    assert len({trial["deployment_hash"] for trial in trials}) == len(trials)
-    assert sum(trial["launched"] for trial in trials) == 2
+    return journal(study), engine_processes(folder)
 
 
-def _launches(study: Path, log: Path) -> bool:
+def _launches_again(study: Path) -> bool:
     """True once the second launch has written to its log."""
-    return any(
-        path.stat().st_size > 0
-        for path in study.glob("trials/*/server.log")
-        if path.parent.name != "0"
-    ) or (log.exists() and log.stat().st_size > 0)
+    logs = study.glob("trials/*/server.log")
+    return any(path.stat().st_size > 0 for path in logs if path.parent.name != "0")
 
 
 EDGE = """
@@ -306,7 +298,8 @@ def _kill_core_under_load(folder: Path, study: Path) -> None:
 
 def test_embedded_model_answers_with_its_own_words(tmp_path: Path, sweep: Sweep) -> None:
     """SmolLM2, fetched from its wheel and converted, is measured on its baseline."""
-    done = sweep("study=smol", "budget.launches=1", "load.concurrency=[1,2]")
+    quick = ["load.concurrency=[2]", "load.requests_per_stream=4", "quality=agreement_quick"]
+    done = sweep("study=smol", "budget.launches=1", *quick)
     assert done.returncode == 0, done.stdout + done.stderr
     (baseline,) = journal(tmp_path / "studies" / "smol")
     assert baseline["verdict"] == "OK", baseline["cause"]

@@ -30,6 +30,7 @@ def main(worker: worker_protocol.Worker) -> dict:
         (model / "texts.txt").write_text(Path(worker.request["texts"]).read_text())
     with (model / "runs.txt").open("a") as runs:
         runs.write(f"{os.getpid()}\n")
+    worker.phase("load")
     worker.phase("quantize")
     worker.progress(1, LAYERS, "layers")
     (out / "half.bin").write_bytes(b"half")

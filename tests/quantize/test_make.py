@@ -85,8 +85,8 @@ def test_made_once_and_then_reused(bench: Bench) -> None:
     assert first.facts["recipe"] == fakes.RECIPE.to_dict()
     assert first.facts["seconds"] > 0
     assert bench.said == [
-        "quantize",
-        "quantize: layers 2 of 2",
+        "load",
+        "layers 2 of 2",
         "looking at what was made",
     ]
     # Nothing but the checkpoint is in the cache, and nothing of the work in the checkpoint.
@@ -299,7 +299,7 @@ def test_ctrl_c_ends_the_worker_and_leaves_nothing(bench: Bench) -> None:
     fakes.tell(bench.model, {"takes_s": 60})
 
     def interrupt(line: str) -> None:
-        if line == "quantize":
+        if line == "load":
             until(lambda: fakes.runs(bench.model) == 1)
             raise KeyboardInterrupt
 
@@ -349,7 +349,7 @@ def test_a_terminated_tuner_is_as_one_that_was_interrupted(bench: Bench) -> None
     fakes.tell(bench.model, {"takes_s": 60})
 
     def terminate(line: str) -> None:
-        if line == "quantize":
+        if line == "load":
             until(lambda: fakes.runs(bench.model) == 1)
             signal.raise_signal(signal.SIGUSR1)
 

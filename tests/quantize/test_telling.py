@@ -31,11 +31,10 @@ def test_phases_and_layers_with_the_time_that_is_left() -> None:
     telling(progress(30))
     telling({"event": "phase", "name": "save"})
     assert said == [
-        "quantize",
-        "quantize: layers 1 of 30, about 5 min left",
-        "quantize: layers 2 of 30, about 5 min left",
-        "quantize: layers 3 of 30, about 4 min left",
-        "quantize: layers 30 of 30",
+        "layers 1 of 30, about 5 min left",
+        "layers 2 of 30, about 5 min left",
+        "layers 3 of 30, about 4 min left",
+        "layers 30 of 30",
         "save",
     ]
 

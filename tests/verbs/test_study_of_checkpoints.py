@@ -50,7 +50,7 @@ def settings(folder: Path, launches: int) -> list[str]:
         "engine=mock",
         "+engine.options.start_s=0",
         "+engine.options.compile_s=0",
-        "+engine.options.time_scale=0.1",
+        "+engine.options.decode_ms=10",
         "hardware=h100_80gb",
         f"model.path={folder / 'model'}",
         f"cache_dir={folder / 'cache'}",
@@ -130,7 +130,7 @@ def test_made_reused_refused_and_learnt_from(
     assert "could not make its checkpoint" in refused["cause"]
     assert fakes.runs(model) == 2, "one was made and one refused, whatever else was set"
     assert "trial 1: quantize w4a16" in said
-    assert "trial 1: quantize: quantize" in said
+    assert "trial 1: quantize: load" in said
     assert "no longer launched (quantize_unsupported-3)" in said
 
 

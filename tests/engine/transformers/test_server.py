@@ -147,7 +147,7 @@ def test_requests_of_a_static_batch_run_together_and_end_apart(served: Served) -
             lambda: seen.append(metric(endpoint, "vllm:num_requests_running")) or seen[-1] == 2
         )
         short_s, long_s = (future.result() for future in asked)
-    assert short_s < long_s / 2
+    assert short_s < 0.8 * long_s, "a quarter of the tokens; the rest is the machine's"
 
 
 def test_one_at_a_time_lets_the_others_wait(served: Served) -> None:
