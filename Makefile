@@ -17,7 +17,7 @@ PARALLEL := -n 4 --dist worksteal
 
 help:
 	@echo "make sweep [ARGS='key=value ...']   run a study (default: embedded model, this machine)"
-	@echo "make test                           unit tests, chaos, then end-to-end tests on a real engine"
+	@echo "make test                           unit tests, chaos (100 launches), end-to-end tests on a real engine"
 	@echo "make chaos [ARGS='--seed 2']        200 launches with random faults and kills, all checked"
 	@echo "make check                          lint, formatting, types, architecture"
 	@echo "make ui [PORT=5000]                 open MLflow on the studies made here"

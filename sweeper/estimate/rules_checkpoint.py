@@ -12,6 +12,9 @@ From the sources of vLLM 0.32 and its operators:
     W4A8 (int4, int8)   on processors only: one operator of torch, on all of them
     FP8, dynamic        on GPUs from 7.5, without 8-bit products below 8.9; a processor falls back
                         to plain torch, slowly, so nothing is refused
+
+The transformers engine unpacks compressed-tensors as it reads: right for weights, whatever their
+bits and the processor, and blind to quantized activations.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from sweeper.estimate.weights import INT8
 
 TP = "tensor_parallel_size"
 COMPRESSED = "compressed-tensors"
+TRANSFORMERS = "transformers"
+UNPACKED = ("quantization",)
 KERNEL_WIDTH = 32
 """Features that the kernel for processors takes at once, inwards and outwards."""
 
@@ -125,6 +130,27 @@ def four_by_eight_on_gpu(c: Context) -> Finding | None:
     return cause, "use quantize=w4a16 or quantize=w8a8", ("quantization",)
 
 
+def unpacked_by_transformers(c: Context) -> Finding | None:
+    """The library reads one format here, as weights of full precision."""
+    weights = c.weights
+    if weights is None or c.engine is None or c.engine.name != TRANSFORMERS:
+        return None
+    if c.text("quantization") != COMPRESSED:
+        cause = (
+            f"{c.quantization_asked}: engine=transformers reads quantized checkpoints of the "
+            f"format {COMPRESSED} only"
+        )
+        return cause, "use a recipe of llm-compressor, for example quantize=w4a16", UNPACKED
+    if weights.activations is not None:
+        cause = (
+            f"{c.quantization_asked} has {weights.activations} activations, and "
+            "engine=transformers unpacks the weights and leaves activations as they are: its "
+            "quality would not be what was measured"
+        )
+        return cause, "judge it with engine=vllm", UNPACKED
+    return None
+
+
 def _is_weight_only_on_cpu(c: Context) -> bool:
     weights = c.weights
     is_format = c.text("quantization") in GROUP_QUANTIZED | {COMPRESSED}
@@ -143,4 +169,5 @@ CHECKPOINT_RULES: dict[str, Callable[[Context], Finding | None]] = {
     "weight_only_on_cpu": weight_only_on_cpu,
     "widths_on_cpu": widths_on_cpu,
     "four_by_eight_on_gpu": four_by_eight_on_gpu,
+    "unpacked_by_transformers": unpacked_by_transformers,
 }

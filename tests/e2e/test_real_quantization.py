@@ -117,6 +117,7 @@ def test_a_damaged_checkpoint_is_fast_and_never_wins(
         "quality=agreement_quick",
         "load.concurrency=[4]",
         "load.requests_per_stream=4",
+        "engine.args.gpu_memory_utilization=0.15",
         "budget.launches=3",
     )
     assert done.returncode == 0, done.stdout + done.stderr

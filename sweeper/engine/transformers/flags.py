@@ -24,8 +24,13 @@ from sweeper.engine.transformers.deployment import Deployment, RefusedError, che
 FLAG_PREFIX = "flag."
 ENV_PREFIX = "env."
 
-LEFT_OUT = {"quantization": {"none"}, "kv_cache_dtype": {"auto"}, "dtype": {"auto"}}
-"""Words by which a parameter says that it wants the engine's default."""
+LEFT_OUT = {
+    "quantization": {"none", "compressed-tensors"},
+    "kv_cache_dtype": {"auto"},
+    "dtype": {"auto"},
+}
+"""Words by which a parameter says that it wants the engine's default. How a checkpoint of
+compressed-tensors is packed stands in its own config.json; the library unpacks it as it reads."""
 
 OWNED = frozenset({"model", "served_name", "host", "port", "api_key", "settings"})
 """What a launch sets itself; a configuration must not."""

@@ -107,11 +107,20 @@ def effective(loaded: LoadedModel, deployment: Deployment) -> dict[str, Any]:
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
+    packed = getattr(model.config, "quantization_config", None)
+    if packed is not None:
+        facts["quantization"] = f"{_quantization_method(packed)}, unpacked"
     if loaded.device == "cpu":
         facts["cpu_threads"] = torch.get_num_threads()
     else:
         facts["device_name"] = torch.cuda.get_device_name(0)
     return facts
+
+
+def _quantization_method(packed: Any) -> str:
+    """The format that config.json names, which the library hands on as an object or as read."""
+    named = packed.get("quant_method") if isinstance(packed, Mapping) else packed.quant_method
+    return str(getattr(named, "value", named))
 
 
 def _device(asked: str) -> str:

@@ -41,6 +41,7 @@ def test_parameters_become_flags_and_environment() -> None:
 def test_a_word_for_the_default_is_left_out() -> None:
     parameters = {"dtype": "auto", "quantization": "none", "max_num_seqs": "default"}
     assert deployment_flags(parameters) == ({}, {})
+    assert deployment_flags({"quantization": "compressed-tensors"}) == ({}, {}), "in config.json"
 
 
 @pytest.mark.parametrize("name", ["model", "port", "served-name"])
