@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sweeper.estimate.facts import GROUP_QUANTIZED, Context
 from sweeper.estimate.violation import Finding
+from sweeper.models.facts import ModelFacts
 
 ONLINE = frozenset(
     {
@@ -22,6 +23,8 @@ ONLINE = frozenset(
 NOT_BUILT_FOR_CPU = frozenset(
     {"fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel", "nvfp4_per_token", "mxfp8"}
 )
+
+EXPERTS_ONLY = "int8_per_channel_weight_only"
 
 MIN_CAPABILITY: dict[str, tuple[int, int]] = {
     **dict.fromkeys(ONLINE | {"fp8", "awq", "auto_awq"}, (7, 5)),
@@ -65,7 +68,25 @@ def built_for_device(c: Context) -> Finding | None:
     if not c.is_vllm() or c.device != "cpu" or method not in NOT_BUILT_FOR_CPU:
         return None
     cause = f"quantization={method} is not built for CPUs"
-    return cause, "use int8_per_channel_weight_only, or none", ("quantization",)
+    return cause, "use quantize=w8a8, or none", ("quantization",)
+
+
+def experts_only(c: Context) -> Finding | None:
+    """vLLM's online int8 quantizes the experts of mixture models and leaves all else as it is.
+
+    From its table of methods (vllm/config/quantization.py, 0.32). A dense model would be measured
+    unquantized under the method's name.
+    """
+    method = c.text("quantization")
+    if not c.is_vllm() or method != EXPERTS_ONLY or c.model is None or _has_experts(c.model):
+        return None
+    cause = f"quantization={method} quantizes experts only, and this model has none"
+    return cause, "use quantize=w8a8 for 8-bit integers, or none", ("quantization",)
+
+
+def _has_experts(model: ModelFacts) -> bool:
+    """Families count their experts under many names; then the architecture's own speaks."""
+    return model.num_experts > 0 or "moe" in model.architecture.lower()
 
 
 def kv_cache_on_cpu(c: Context) -> Finding | None:
@@ -131,6 +152,7 @@ def _dotted(capability: tuple[int, int]) -> str:
 PLATFORM_RULES: dict[str, Callable[[Context], Finding | None]] = {
     "devices_suffice": devices_suffice,
     "built_for_device": built_for_device,
+    "experts_only": experts_only,
     "kv_cache_on_cpu": kv_cache_on_cpu,
     "capability_suffices": capability_suffices,
     "bfloat16_on_device": bfloat16_on_device,

@@ -194,6 +194,12 @@ def _nothing_valid(state: TrialState) -> Diagnosis:
     )
 
 
+_HUNG_REMEDY = (
+    "leave this combination out; if it is only very slow here, give it more time: "
+    "engine.hang_timeout_s"
+)
+
+
 def _crashed(
     state: TrialState, engine: Engine, server: RunningServer, seen: str | None = None
 ) -> Diagnosis:
@@ -209,7 +215,8 @@ def _crashed(
     found = engine.diagnose(read_log(server.log_path), state.phase, exit_code)
     found = settle(found, state.phase)
     if exit_code is None and found.cause == NO_CAUSE:
-        found = replace(found, cause=seen or "the server runs and answers no more completion")
+        cause = seen or "the server runs and answers no more completion"
+        found = replace(found, cause=cause, remedy=_HUNG_REMEDY)
     elif seen is not None:
         found = replace(found, cause=f"{seen}; {found.cause}")
     if seen is not None:

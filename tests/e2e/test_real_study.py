@@ -31,14 +31,14 @@ SPACE = """
 name: e2e
 fixed: {enforce_eager: true, max_model_len: 512}
 parameters:
-  quantization: {choices: [none, int8_per_channel_weight_only]}
+  dtype: {choices: [default, float32]}
   max_num_seqs: {choices: [4, 16], default: 16}
   tensor_parallel_size: {choices: [1, 3], default: 1}
   speculative: {choices: [none, ngram]}
   num_speculative_tokens: {choices: [2, 3], default: 2, when: {speculative: [ngram]}}
 seeds:
   - {tensor_parallel_size: 3}
-  - {quantization: int8_per_channel_weight_only}
+  - {dtype: float32}
   - {speculative: ngram}
 """
 SETTINGS = [
@@ -92,9 +92,7 @@ def test_study_from_command_through_a_kill_to_running_deployment(
         assert trial["quality"]["tokens"] == 4 * 8
     assert measured[0]["quality"]["agreement"] >= 0.9
     assert measured[2]["quality"]["reused"], "speculation is not part of the quality key"
-    assert measured[1]["manifest"]["effective_args"]["quantization"] == (
-        "int8_per_channel_weight_only"
-    )
+    assert measured[1]["manifest"]["effective_args"]["dtype"] == "float32"
 
     _speculation_is_counted_right(measured[2])
     assert not any("ineffective" in trial["learnt"] for trial in measured), "no false alarm"

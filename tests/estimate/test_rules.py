@@ -51,6 +51,7 @@ def made(**changes: Any) -> dict[str, Any]:
     return {"weights": replace(MINE, **changes)}
 
 
+INT8_ONLINE = {"quantization": "int8_per_channel_weight_only"}
 SMALL_GROUPS = made(group_size=64)
 ORDERED = made(act_order=True)
 
@@ -77,6 +78,8 @@ BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("four_by_eight_on_gpu", PACKED, made(activations=INT8)),
     ("unpacked_by_transformers", AWQ, {"engine": UNPACKING, **made()}),
     ("unpacked_by_transformers", PACKED, {"engine": UNPACKING, **made(activations=INT8)}),
+    ("experts_only", INT8_ONLINE, {"model": SMOLLM2, "hardware": CPU}),
+    ("experts_only", INT8_ONLINE, {}),
     ("capability_suffices", PACKED, {"hardware": V100, **made(activations=FP8, group_size=None)}),
     ("length_within_model", {"max_model_len": 32769}, {}),
     ("length_holds_requests", {"max_model_len": 639}, {}),
@@ -169,7 +172,9 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({TP: 2, "pipeline_parallel_size": 2, "data_parallel_size": 2}, {}),
     ({"quantization": "fp8_per_tensor"}, {"hardware": A100}),  # weight-only through Marlin
     ({"kv_cache_dtype": "fp8"}, {"hardware": A100}),  # depends on the attention backend
-    ({"quantization": "int8_per_channel_weight_only"}, {"model": SMOLLM2, "hardware": CPU}),
+    (INT8_ONLINE, {"model": model("smollm2", num_experts=8), "hardware": CPU}),
+    (INT8_ONLINE, {"model": model("smollm2", architecture="ErnieMoeForCausalLM")}),
+    (INT8_ONLINE, {"engine": Engine("mock", "1", "cpu"), "hardware": CPU}),
     ({"dtype": "float32"}, {"model": SMOLLM2, "hardware": CPU}),
     ({"dtype": "float16"}, {"hardware": V100}),
     ({"quantization": "compressed-tensors", "dtype": "float32"}, {}),

@@ -169,6 +169,7 @@ def test_a_hang_while_the_output_is_judged_is_a_crash(tmp_path: Path) -> None:
     outcome = run_trial(judged(tmp_path, 1.5), engine, silent).outcome
     assert (outcome.verdict, outcome.phase) == (Verdict.CRASH_UNDER_LOAD, Phase.QUALITY)
     assert "judging the output: the server hangs" in outcome.cause
+    assert "engine.hang_timeout_s" in outcome.remedy
     assert outcome.valid_points
     assert outcome.timings_s["quality"] < 30
 

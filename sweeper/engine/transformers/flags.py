@@ -70,6 +70,8 @@ def _problem(asked: AskedFlag) -> Problem | None:
     if asked.name in OWNED:
         cause = f"--{dashed(asked.name)} is set by every launch itself"
         return Problem(cause, "leave it out; the model is given by model.path", unknown=True)
+    if asked.value in LEFT_OUT.get(asked.name, ()):
+        return None
     problem = find_problem(asked.name, asked.value, KNOWN)
     if problem is not None:
         return problem

@@ -59,6 +59,8 @@ _SPECULATIVE_FIELDS = {
     "num_spec_tokens": "num_speculative_tokens",
 }
 _BATCHED_TOKENS = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
+_NOTHING_QUANTIZED = "Quantizing 0 layers of types"
+"""An online method that has nothing to do with this model's kinds of layers."""
 _OPENING, _CLOSING = "([{", ")]}"
 _LAUNCH_ONLY = {"host", "port", "model", "model_tag", "served_model_name", "api_key"}
 
@@ -76,10 +78,13 @@ def learn(log_text: str) -> Learnt:
 def effective(log_text: str) -> dict[str, Any]:
     """Arguments in effect by underscored name, as far as the log tells them.
 
-    Two lines tell: the engine's summary of its configuration, made after everything that may
-    change an argument, and the scheduler's line on chunked prefill.
+    Three lines tell: the engine's summary of its configuration, made after everything that may
+    change an argument, the scheduler's on chunked prefill, and how many layers an online method
+    of quantization took.
     """
     found = _engine_summary(log_text)
+    if _NOTHING_QUANTIZED in log_text:
+        found["quantization"] = None
     match = _BATCHED_TOKENS.search(log_text)
     if match is not None:
         found["max_num_batched_tokens"] = int(match.group(1))

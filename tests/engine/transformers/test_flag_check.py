@@ -24,7 +24,13 @@ def problem(name: str, value: Any) -> str:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("dtype", "bfloat16"), ("batching", "static"), ("max_num_seqs", 4), ("compile", True)],
+    [
+        ("dtype", "bfloat16"),
+        ("batching", "static"),
+        ("max_num_seqs", 4),
+        ("compile", True),
+        ("quantization", "compressed-tensors"),
+    ],
 )
 def test_what_it_takes(name: str, value: Any) -> None:
     assert problem(name, value) == ""
@@ -43,6 +49,7 @@ def test_what_it_takes(name: str, value: Any) -> None:
         ("max_num_seqs", True, "needs a value"),
         ("no_compile", True, "has no flag"),
         ("port", 1, "set by every launch"),
+        ("quantization", "awq", "has no flag --quantization"),
     ],
 )
 def test_what_it_does_not(name: str, value: Any, words: str) -> None:

@@ -84,6 +84,14 @@ def test_real_server_that_did_otherwise_is_caught(changed: dict[str, Any], how: 
     assert how in next(iter(found.values()))
 
 
+def test_an_online_method_that_took_no_layer_is_caught() -> None:
+    asked, _ = flags.deployment_flags(INT8_TWO_REPLICAS)
+    log_text = (DATA / "vllm_0_32_cpu_int8_two_replicas.log").read_text()
+    for layers, found in ((210, []), (0, ["quantization"])):
+        told = log_facts.effective(f"{log_text}\nINFO Quantizing {layers} layers of types: \n")
+        assert list(ineffective(asked, told, tolerated=TOLERATED)) == found
+
+
 def test_speculation_that_did_not_start_is_caught() -> None:
     asked, _ = flags.deployment_flags(MANY)
     found = ineffective(asked, told_by("int8_two_replicas"), tolerated=TOLERATED)
