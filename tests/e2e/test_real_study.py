@@ -137,7 +137,8 @@ def _agrees_with_mlflow(tmp_path: Path, trials: list[dict[str, Any]]) -> None:
         run = children[trial["number"]]
         assert run.data.tags["verdict"] == trial["verdict"]
         for point in trial["points"]:
-            history = client.get_metric_history(run.info.run_id, "output_tokens_per_s")
+            prefix = "" if point["valid"] else "invalid/"
+            history = client.get_metric_history(run.info.run_id, f"{prefix}output_tokens_per_s")
             at_level = [m.value for m in history if m.step == point["load"]["concurrency"]]
             assert at_level == [pytest.approx(point["metrics"]["output_tokens_per_s"])]
 
