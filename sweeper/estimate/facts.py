@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sweeper.config.schema import ModelConfig
+from sweeper.estimate.memory_launch import Calibration
 from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
@@ -37,6 +38,7 @@ class Context:
         missing: see `missing_models`.
         weights: of the quantized checkpoint that the deployment serves, None where nothing is known
             of one.
+        calibration: what launches of the study told of memory, None if there is nothing.
     """
 
     parameters: Mapping[str, Any]
@@ -47,6 +49,7 @@ class Context:
     required_tokens: int
     missing: frozenset[str] = frozenset()
     weights: QuantizedWeights | None = None
+    calibration: Calibration | None = None
 
     def number(self, name: str) -> int | None:
         """A whole-number parameter as given, None if absent or a word such as ``auto``."""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from sweeper.estimate.corners import in_words
+from sweeper.estimate.render_memory import CORNER_HEAD, ROW_HEAD, cells, explained
 from sweeper.estimate.report import MemoryRow, SpaceEstimate
 
-_HEAD = (
-    "quantization",
-    "tp",
-    "weights GiB",
-    "left GiB",
-    "KV tokens",
-    "verdict",
-)
 _SPEED_HEAD = (
     "quantization",
     "tp",
@@ -29,7 +23,7 @@ _SPEED = (
     ("decode_tokens_per_s_ceiling", ",.0f"),
     ("output_tokens_per_s_ceiling", ",.0f"),
 )
-_LEFT = {"quantization", "verdict"}
+_LEFT = {"quantization", "verdict", "deployment"}
 
 
 def render(estimate: SpaceEstimate) -> str:
@@ -41,17 +35,20 @@ def render(estimate: SpaceEstimate) -> str:
         cause, remedy = estimate.examples[rule]
         lines.append(f"  {_percent(count, estimate.examined):>6}  {rule}: {cause}")
         lines.append(f"          remedy: {remedy}")
+    lines += _corners(estimate)
     if estimate.memory:
-        lines += ["", "Predicted, a device (before activations and graphs):"]
-        lines += _table(_HEAD, [_cells(row) for row in estimate.memory])
+        lines += ["", "By quantization and tensor parallelism, the rest at its default:"]
+        lines += _table(ROW_HEAD, [_memory(row) for row in estimate.memory])
         lines += ["", _speed_title(estimate)]
-        lines += _table(_SPEED_HEAD, [cells for row in estimate.memory for cells in _speed(row)])
+        lines += _table(_SPEED_HEAD, [each for row in estimate.memory for each in _speed(row)])
     return "\n".join(lines)
 
 
 def _summary(estimate: SpaceEstimate) -> str:
     total = "a continuum of" if estimate.size is None else f"{estimate.size:,}"
-    looked = f" (from a random sample of {estimate.examined:,})" if estimate.sampled else ""
+    low, high = (f"{100 * end:.1f}" for end in estimate.infeasible_interval)
+    looked = f" ({low} to {high} %: a random sample of {estimate.examined:,})"
+    looked = looked if estimate.sampled else ""
     share = _percent(estimate.infeasible, estimate.examined)
     return f"Predicted: {share} of {total} deployments cannot work here{looked}."
 
@@ -82,15 +79,17 @@ def _pad(row: tuple[str, ...], widths: list[int], left: set[int]) -> list[str]:
     ]
 
 
-def _cells(row: MemoryRow) -> tuple[str, ...]:
-    return (
-        row.quantization,
-        str(row.tensor_parallel_size),
-        f"{row.memory.weights_gib:.2f}",
-        f"{row.memory.margin_gib:.2f}",
-        f"{row.memory.kv_tokens:,}",
-        row.memory.verdict.replace("_", " "),
-    )
+def _corners(estimate: SpaceEstimate) -> list[str]:
+    """Default and ends of the space, and what they are."""
+    if not estimate.corners:
+        return []
+    rows = [(corner.name, *cells(corner.memory)) for corner in estimate.corners]
+    named = [f"  {corner.name}: {in_words(corner.deployment)}" for corner in estimate.corners]
+    return ["", *explained(), *_table(CORNER_HEAD, rows), *named]
+
+
+def _memory(row: MemoryRow) -> tuple[str, ...]:
+    return row.quantization, str(row.tensor_parallel_size), *cells(row.memory)
 
 
 def _speed(row: MemoryRow) -> list[tuple[str, ...]]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.estimate import rules
+from sweeper.estimate.corners import Corner, corners
 from sweeper.estimate.facts import EngineFactsLike
-from sweeper.estimate.memory import MemoryEstimate, memory_estimate
+from sweeper.estimate.memory import MemoryVerdict, verdict
+from sweeper.estimate.rules_memory import MEMORY_RULES
+from sweeper.estimate.sample import deployments_of, interval
 from sweeper.estimate.speed import bounds
 from sweeper.estimate.violation import Violation
 from sweeper.estimate.weights import Serve, as_it_is
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
-from sweeper.space.canonical import canonical, enumerate_canonical, size
-from sweeper.space.model import Parameter, Raw, Space
-
-SAMPLE = 2000
-"""Deployments looked at if the space is larger than this."""
+from sweeper.space.canonical import canonical, size
+from sweeper.space.model import Raw, Space
 
 BATCHES = (1, 64)
 """Streams whose speed of light is told: one user, and a busy server."""
@@ -32,7 +31,7 @@ class MemoryRow:
 
     quantization: str
     tensor_parallel_size: int
-    memory: MemoryEstimate
+    memory: MemoryVerdict
     speed: dict[int, dict[str, float]]
     """Streams in flight → `sweeper.estimate.speed.bounds`."""
 
@@ -50,6 +49,7 @@ class SpaceEstimate:
         examples: rule → cause and remedy of one of them.
         baseline: causes why the engine's own defaults cannot run; then nothing can be compared.
         memory: one row a quantization and tensor-parallel size; empty without model facts.
+        corners: the default and the ends of the space in terms of memory; empty as above.
         input_tokens, output_tokens: lengths of the requests that the speed of light is told for.
         peaks_source: where the hardware's peaks come from, ``datasheet`` or ``measured``.
     """
@@ -62,6 +62,7 @@ class SpaceEstimate:
     examples: dict[str, tuple[str, str]]
     baseline: list[str]
     memory: list[MemoryRow] = field(default_factory=list)
+    corners: list[Corner] = field(default_factory=list)
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     peaks_source: str = "datasheet"
@@ -70,6 +71,13 @@ class SpaceEstimate:
     def infeasible_share(self) -> float:
         """Between 0 and 1."""
         return self.infeasible / self.examined if self.examined else 0.0
+
+    @property
+    def infeasible_interval(self) -> tuple[float, float]:
+        """Between which the share lies, 95 %; both ends the same where all were examined."""
+        if not self.sampled:
+            return self.infeasible_share, self.infeasible_share
+        return interval(self.infeasible, self.examined)
 
 
 def estimate_space(
@@ -95,26 +103,46 @@ def estimate_space(
         "required_tokens": required_tokens,
         "missing": missing,
     }
-    everything = enumerate_canonical(space, SAMPLE)
-    deployments = everything if everything is not None else _sample(space, seed)
+    looked_at = deployments_of(space, seed)
 
     def check(deployment: Raw) -> list[Violation]:
         served = serve(deployment)
         proven = rules.check(served.parameters, weights=served.weights, **facts)
         return [*served.violations, *proven]
 
-    by_rule, examples, infeasible = _count(deployments, check)
+    def weigh(deployment: Raw) -> MemoryVerdict | None:
+        others = (each for each in check(deployment) if each.rule not in MEMORY_RULES)
+        if model is None or next(others, None) is not None:
+            return None
+        return memory_of(deployment)
+
+    def memory_of(deployment: Raw) -> MemoryVerdict:
+        assert model is not None
+        served = serve(deployment)
+        return verdict(
+            served.parameters,
+            model,
+            hardware,
+            required_tokens,
+            weights=served.weights,
+            draft=draft,
+            engine=engine,
+        )
+
+    by_rule, examples, infeasible = _count(looked_at.each, check)
+    lengths = (input_tokens, output_tokens)
     return SpaceEstimate(
         size=size(space),
-        examined=len(deployments),
-        sampled=everything is None,
+        examined=len(looked_at.each),
+        sampled=not looked_at.are_all,
         infeasible=infeasible,
         by_rule=by_rule,
         examples=examples,
         baseline=[violation.cause for violation in check(canonical(space, {}))],
-        memory=_memory(space, model, hardware, (input_tokens, output_tokens), serve)
+        memory=_rows(space, model, hardware, lengths, serve=serve, memory_of=memory_of)
         if model
         else [],
+        corners=corners(space, weigh),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         peaks_source=hardware.peaks_source,
@@ -136,25 +164,14 @@ def _count(
     return dict(counts.most_common()), examples, infeasible
 
 
-def _sample(space: Space, seed: int) -> list[Raw]:
-    draw = random.Random(seed)
-    return [
-        canonical(space, {p.name: _draw(p, draw) for p in space.parameters}) for _ in range(SAMPLE)
-    ]
-
-
-def _draw(parameter: Parameter, draw: random.Random) -> Any:
-    if parameter.values is not None:
-        return draw.choice(parameter.values)
-    return draw.uniform(float(parameter.low or 0), float(parameter.high or 0))
-
-
-def _memory(
+def _rows(
     space: Space,
     model: ModelFacts,
     hardware: HardwareFacts,
     lengths: tuple[float, float],
+    *,
     serve: Serve,
+    memory_of: Callable[[Raw], MemoryVerdict],
 ) -> list[MemoryRow]:
     rows = []
     for quantization in _values(space, "quantization", "none"):
@@ -162,7 +179,6 @@ def _memory(
             asked = {"quantization": quantization, "tensor_parallel_size": tp}
             deployment = canonical(space, {k: v for k, v in asked.items() if k in space.names})
             served = serve(deployment)
-            estimate = memory_estimate(served.parameters, model, hardware, served.weights)
             speed = {
                 batch: bounds(
                     served.parameters,
@@ -175,7 +191,8 @@ def _memory(
                 )
                 for batch in BATCHES
             }
-            rows.append(MemoryRow(str(quantization), _degree(tp), estimate, speed))
+            memory = memory_of(deployment)
+            rows.append(MemoryRow(str(quantization), _degree(tp), memory, speed))
     return rows
 
 

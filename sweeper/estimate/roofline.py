@@ -17,7 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sweeper.estimate.facts import GROUP_QUANTIZED, Context
-from sweeper.estimate.memory import BYTES, kv_bytes_per_token, parameter_count, weight_bytes
+from sweeper.estimate.memory_sizes import (
+    BYTES,
+    kv_bytes_per_token,
+    parameter_count,
+    weight_bytes,
+)
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.models.facts import ModelFacts
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.estimate.facts import Context, EngineFactsLike
+from sweeper.estimate.memory_launch import Calibration
 from sweeper.estimate.rules_checkpoint import CHECKPOINT_RULES
 from sweeper.estimate.rules_memory import MEMORY_RULES
 from sweeper.estimate.rules_model import MODEL_RULES
@@ -52,6 +53,7 @@ def check(
     required_tokens: int,
     missing: frozenset[str] = frozenset(),
     weights: QuantizedWeights | None = None,
+    calibration: Calibration | None = None,
 ) -> list[Violation]:
     """All rules that a deployment breaks, in the table's order; empty if none is proven.
 
@@ -64,7 +66,10 @@ def check(
         required_tokens: input plus output tokens of the longest request.
         missing: methods without a model or checkpoint, see `sweeper.estimate.facts.missing_models`.
         weights: of the quantized checkpoint that is served, None if nothing is known of one.
+        calibration: what launches of the study told of memory, None if there is nothing.
     """
-    context = Context(parameters, model, hardware, engine, draft, required_tokens, missing, weights)
+    context = Context(
+        parameters, model, hardware, engine, draft, required_tokens, missing, weights, calibration
+    )
     found = ((rule.name, rule.find(context)) for rule in RULES)
     return [Violation(name, *finding) for name, finding in found if finding is not None]

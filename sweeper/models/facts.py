@@ -30,6 +30,11 @@ class ModelFacts:
         full_attention: False if some layer looks back over a window only, or keeps a state instead.
         latent_width: values a layer caches for a token where keys and values are compressed into
             one vector (multi-head latent attention), else 0.
+        full_layers: layers that certainly cache every token, None if all do or nothing is known.
+        window_layers: layers that cache the last `window` tokens, or at least those.
+        window: in tokens.
+        open_layers: layers that keep a state, or of which it is not known what they keep.
+        least_parameters: number of weights there certainly are, 0 if nothing is known.
     """
 
     architecture: str
@@ -51,3 +56,8 @@ class ModelFacts:
     expert_parameters: int = 0
     full_attention: bool = True
     latent_width: int = 0
+    full_layers: int | None = None
+    window_layers: int = 0
+    window: int = 0
+    open_layers: int = 0
+    least_parameters: int = 0

@@ -14,6 +14,7 @@ from typing import Any
 
 from sweeper.errors import ModelError
 from sweeper.models.facts import ModelFacts
+from sweeper.models.layers import cache_layers, certain_parameters
 
 _ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
@@ -221,7 +222,17 @@ def _with_parameters(shape: ModelFacts, fields: Mapping[str, Any]) -> ModelFacts
     total = embeddings + shape.num_layers * block + feed_forward + shape.hidden_size
     routed = sparse * shape.num_experts * _expert(shape, fields)
     known = bool(shape.experts_per_token)
-    return replace(shape, parameters=total, expert_parameters=routed if known else 0)
+    kept = cache_layers(fields, shape.num_layers, shape.full_attention)
+    return replace(
+        shape,
+        parameters=total,
+        expert_parameters=routed if known else 0,
+        full_layers=kept.full,
+        window_layers=kept.windowed,
+        window=kept.window,
+        open_layers=kept.open,
+        least_parameters=certain_parameters(fields, total, shape.vocab_size * shape.hidden_size),
+    )
 
 
 def _looks_back_fully(fields: Mapping[str, Any]) -> bool:

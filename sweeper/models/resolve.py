@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sweeper.config.schema import ModelConfig
 from sweeper.errors import ConfigError, ModelError
@@ -132,6 +133,31 @@ def facts_only(cfg: ModelConfig) -> ModelFacts | None:
     if source == "embedded":
         return facts_from_config(cfg.facts or embedded.lookup(cfg.name).config)
     return _facts_of(hub.cached_snapshot(cfg.path or "", cfg.revision), cfg, progress=_silent)
+
+
+def config_only(cfg: ModelConfig) -> dict[str, Any]:
+    """The model's config.json without any download: this machine's, else `model.facts`.
+
+    Raises:
+        ModelError: there is neither; or see `facts_only`.
+    """
+    source = source_of(cfg)
+    folder = None
+    if source == "local":
+        folder = _checked_folder(cfg)
+    elif source == "hub":
+        folder = hub.cached_snapshot(cfg.path or "", cfg.revision)
+    if folder is not None and (folder / "config.json").is_file():
+        return read_config(folder / "config.json")
+    facts = dict(_described(cfg).facts)
+    if source == "embedded":
+        facts = facts or dict(embedded.lookup(cfg.name).config)
+    if not facts:
+        raise ModelError(
+            f"nothing is known of the shape of {cfg.path or cfg.name}",
+            "give a folder with its config.json (model.path=FOLDER), or its fields: model.facts",
+        )
+    return facts
 
 
 def short_name(cfg: ModelConfig) -> str:

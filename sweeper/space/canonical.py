@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sweeper.space.catalogue import is_neutral
@@ -57,11 +57,18 @@ def canonical(space: Space, raw: Mapping[str, Any]) -> Raw:
     Raises:
         ValueError: a name or value that is not of the space.
     """
+    return canonical_of_active(space, active(space, raw))
+
+
+def canonical_of_active(space: Space, present: Mapping[str, Any]) -> Raw:
+    """`canonical` of what `active` gives, or of values that need no check."""
     values = dict(space.fixed)
-    present = active(space, raw)
     recipe = present.get("quantization")
-    for name, value in present.items():
-        parameter = space[name]
+    for parameter in space.parameters:
+        name = parameter.name
+        if name not in present:
+            continue
+        value = present[name]
         if not parameter.is_default(value) and not parameter.is_own(value, recipe):
             values[name] = value
     return dict(sorted(values.items()))
@@ -85,6 +92,8 @@ def as_raw(space: Space, deployment: Mapping[str, Any]) -> Raw:
 
 def size(space: Space) -> int | None:
     """Number of distinct deployments, None if a dimension is continuous."""
+    if space.listed is not None:
+        return len(_listed_inside(space, space.listed))
     if any(parameter.values is None for parameter in space.parameters):
         return None
     parents = {parent for parameter in space.parameters for parent in parameter.when}
@@ -99,11 +108,30 @@ def size(space: Space) -> int | None:
 
 
 def enumerate_canonical(space: Space, limit: int) -> list[Raw] | None:
-    """All distinct canonical deployments, None if more than `limit` or a continuum."""
+    """All distinct canonical deployments, None if more than `limit` or a continuum.
+
+    Those of a space that lists its own are in memory already: they are all given, whatever `limit`.
+    """
+    if space.listed is not None:
+        return _listed_inside(space, space.listed)
     total = size(space)
     if total is None or total > limit:
         return None
-    return [canonical(space, values) for values in _branches(space, list(space.parameters))]
+    branches = _branches(space, list(space.parameters))
+    return [canonical_of_active(space, values) for values in branches]
+
+
+def contains(space: Space, deployment: Mapping[str, Any]) -> bool:
+    """Whether a canonical deployment is one of the space's combinations."""
+    try:
+        return canonical(space, as_raw(space, deployment)) == deployment
+    except ValueError:
+        return False
+
+
+def _listed_inside(space: Space, listed: Sequence[Raw]) -> list[Raw]:
+    """The listed deployments that the space, which may have been narrowed, still has."""
+    return [deployment for deployment in listed if contains(space, deployment)]
 
 
 def _branches(space: Space, parameters: list[Parameter]) -> Iterator[Raw]:

@@ -78,12 +78,14 @@ class Space:
         parameters: the dimensions; parents stand before the parameters that depend on them.
         fixed: parameters with one value in every deployment (the engine's defaults left out).
         seeds: deployments to try first, partial: what is not named is at its default.
+        listed: the only deployments that exist, canonical; None where every combination does.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     fixed: dict[str, Scalar] = field(default_factory=dict)
     seeds: tuple[dict[str, Scalar], ...] = ()
+    listed: tuple[dict[str, Scalar], ...] | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> Parameter:
         for parameter in self.parameters:

@@ -30,7 +30,7 @@ _EXIT_POLL_S = 0.02
 _TAIL_BYTES = 1 << 16
 _MESSAGE_CHARS = 1000
 # Before what came on the protocol's pipe and was none of it.
-_STRAY = b"stdout: "
+STRAY = b"stdout: "
 # What would change its imports, and the tuner's own login at MLflow.
 _NOT_INHERITED = frozenset(
     {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "MLFLOW_TRACKING_URI"}
@@ -158,7 +158,7 @@ def _work(job: WorkerJob, python: str, on_event: Callable[[Mapping[str, Any]], N
         end = watch.follow()
     end = replace(end, exit_code=process.exit_code)
     if end.kind is EndKind.DIED:
-        return replace(end, message=_last_words(job, process.exit_code, log_begun))
+        return replace(end, message=last_words(job, process.exit_code, log_begun))
     return end
 
 
@@ -218,7 +218,7 @@ class _Watch:
         event = parse(line)
         if event is None:
             with self._job.log_path.open("ab") as log:
-                log.write(_STRAY + line + b"\n")
+                log.write(STRAY + line + b"\n")
         elif event["event"] == "done":
             return WorkerEnd(EndKind.DONE, result=event["result"])
         elif event["event"] == "error":
@@ -264,8 +264,8 @@ def one_line(text: str) -> str:
     return " ".join(shown(text).split())[:_MESSAGE_CHARS]
 
 
-def _last_words(job: WorkerJob, code: int | None, log_begun: int) -> str:
-    """How a worker ended that said neither `done` nor `error`."""
+def last_words(job: WorkerJob, code: int | None, log_begun: int) -> str:
+    """How a worker ended that said neither `done` nor `error`, in one line."""
     name = job.script.name
     if code == -signal.SIGKILL:
         return (
@@ -280,7 +280,7 @@ def _last_words(job: WorkerJob, code: int | None, log_begun: int) -> str:
         log.seek(max(log_begun, job.log_path.stat().st_size - _TAIL_BYTES))
         lines = [line for line in log.read().splitlines() if line.strip()]
     # What it complains about stands on its error output; read later, strays stand further down.
-    last = max(reversed(lines), key=lambda line: not line.startswith(_STRAY), default=b"")
+    last = max(reversed(lines), key=lambda line: not line.startswith(STRAY), default=b"")
     if not last:
         return one_line(f"{how}; its log {job.log_path} says nothing")
     return one_line(f"{how}: {last.decode(errors='replace')}")

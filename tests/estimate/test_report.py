@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from sweeper.config.compose import compose
 from sweeper.config.schema import SpaceConfig
+from sweeper.estimate import sample
+from sweeper.estimate.estimate_json import estimate_json
 from sweeper.estimate.narrow import narrow
 from sweeper.estimate.render import render
-from sweeper.estimate.report import SAMPLE, estimate_space
+from sweeper.estimate.report import estimate_space
 from sweeper.estimate.rules import Violation, check
+from sweeper.hardware.facts import HardwareFacts
 from sweeper.space.model import Space
 from sweeper.space.parse import parse_space
 from tests.estimate.facts import H100, QWEN3, QWEN7B, T4
@@ -34,19 +40,25 @@ def test_a_small_space_is_counted_exactly() -> None:
     assert (estimate.size, estimate.examined, estimate.sampled) == (8, 8, False)
     assert estimate.by_rule == {"heads_divide": 2}  # tp=8, with and without quantization
     assert estimate.infeasible_share == 0.25
+    assert estimate.infeasible_interval == (0.25, 0.25)
     assert estimate.baseline == []
     assert len(estimate.memory) == 8
 
 
-def test_a_large_space_is_sampled_the_same_way_every_time() -> None:
+def test_a_large_space_is_sampled_the_same_way_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "SAMPLE", 200)
     space = parse_space(compose(["space=gpu_full"]).space)
     one, two = (estimate_space(space, QWEN7B, H100) for _ in range(2))
     assert one.sampled
-    assert one.examined == SAMPLE
+    assert one.examined == 200
     assert one.by_rule == two.by_rule
+    low, high = one.infeasible_interval
+    assert low < one.infeasible_share < high < low + 0.15
+    assert f"({100 * low:.1f} to {100 * high:.1f} %: a random sample of 200)" in render(one)
 
 
-def test_a_continuum_is_sampled_too() -> None:
+def test_a_continuum_is_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "SAMPLE", 200)
     form = {"low": 0.01, "high": 0.9, "default": 0.9}
     space = parse_space(SpaceConfig(parameters={"gpu_memory_utilization": form}))
     estimate = estimate_space(space, QWEN7B, H100)
@@ -59,12 +71,12 @@ def test_a_model_that_does_not_fit_by_default_is_said_first() -> None:
     assert "GiB" in estimate.baseline[0]
     text = render(estimate)
     assert "defaults cannot run here" in text
-    assert "does not fit" in text
+    assert "does not" in text
 
 
 def test_unknown_facts_leave_out_what_they_would_be_needed_for() -> None:
     estimate = estimate_space(SMALL, None, H100)
-    assert (estimate.memory, estimate.infeasible) == ([], 0)
+    assert (estimate.memory, estimate.corners, estimate.infeasible) == ([], [], 0)
     assert "weights" not in render(estimate)
 
 
@@ -89,6 +101,39 @@ def test_the_speed_of_light_is_told_for_one_and_for_many() -> None:
     measured = estimate_space(SMALL, QWEN7B, replace(machine, peaks_source="measured"))
     assert "measured here" in render(measured)
     assert "unknown" in render(estimate_space(SMALL, QWEN7B, replace(machine, tflops_bf16=None)))
+
+
+def test_memory_is_shown_by_its_parts_for_the_ends_of_the_space() -> None:
+    estimate = estimate_space(SMALL, QWEN7B, H100)
+    text = render(estimate)
+    memory = estimate.corners[0].memory
+    assert estimate.corners[0].name == "default"
+    table = [line for line in text.splitlines() if line.startswith("  default")]
+    assert f"{memory.parts[0].expected_gib:.2f}" in table[0]
+    assert memory.kv_tokens is not None
+    assert f"{memory.kv_tokens.expected:,.0f}" in table[0]
+    assert "  most room: quantization=fp8_per_tensor tensor_parallel_size=4" in text
+    assert "fits" in table[0]
+    assert "-" in table[0]  # no draft
+
+
+def test_an_estimate_as_json_holds_no_made_up_number() -> None:
+    remote = HardwareFacts("remote", "elsewhere", 1, 0.0)
+    for hardware in (H100, remote):
+        estimate = estimate_space(SMALL, QWEN7B, hardware)
+        found = json.loads(estimate_json(estimate, "qwen7b", hardware.name, 1))
+        assert found["predicted"] is True
+        assert found["space"]["deployments"] == 8
+        assert found["space"]["infeasible_share_low"] == found["space"]["infeasible_share"]
+        memory = found["corners"][0]["memory"]
+        known = hardware is H100
+        assert (memory["available_gib"] is not None) == known
+        assert (memory["kv_tokens"] is not None) == known
+        weights = memory["parts"]["weights"]
+        assert weights["least_gib"] < weights["expected_gib"] < weights["most_gib"]
+        assert not weights["measured"]
+        assert memory["parts"]["one_sequence"]["expected_gib"] == 1.75
+    assert found["rows"][0]["quantization"] == "none"
 
 
 def checker(**facts: Any) -> Any:

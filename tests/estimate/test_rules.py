@@ -114,6 +114,8 @@ BROKEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("renamed_method", {"quantization": "fp8"}, {}),
     ("weights_fit", {}, {"model": QWEN3, "hardware": T4}),
     ("weights_fit", {"gpu_memory_utilization": 0.1}, {}),
+    ("memory_fits", {"max_model_len": 32768}, {"hardware": replace(H100, memory_gib=15.5)}),
+    ("memory_fits", {"flag.kv_cache_memory_bytes": 2**30, "max_model_len": 32768}, {}),
 ]
 
 
@@ -184,6 +186,9 @@ KEPT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"data_parallel_size": 2}, {"model": SMOLLM2, "hardware": CPU}),
     ({"kv_cache_dtype": "fp8"}, {"model": SMOLLM2, "hardware": CPU}),  # features unknown
     ({"kv_cache_dtype": "fp8"}, {"model": SMOLLM2, "hardware": AVX512}),
+    ({"max_model_len": 32768}, {"hardware": replace(H100, memory_gib=18.0)}),  # looks tight only
+    ({}, {"hardware": replace(H100, memory_gib=15.5)}),  # the default length may be a shorter one
+    ({"gpu_memory_utilization": 0.1, "flag.cpu_offload_gb": 10}, {}),
 ]
 
 

@@ -10,7 +10,14 @@ from sweeper.config.compose import compose
 from sweeper.config.schema import ModelConfig
 from sweeper.errors import ConfigError, ModelError
 from sweeper.models import conversion, embedded
-from sweeper.models.resolve import described, facts_only, resolve, short_name, source_of
+from sweeper.models.resolve import (
+    config_only,
+    described,
+    facts_only,
+    resolve,
+    short_name,
+    source_of,
+)
 from tests.models.fakes import LLAMA, fake_model, put_wheel, write_model, write_worker
 
 
@@ -129,6 +136,18 @@ def test_a_model_by_description_alone(tmp_path: Path, monkeypatch: pytest.Monkey
     assert model.facts is not None
     assert described(ModelConfig()).path == "smollm2"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_config_json_without_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    described = ModelConfig(name="big", path="org/Big-70B", facts=dict(LLAMA))
+    assert config_only(described) == LLAMA
+    assert config_only(ModelConfig())["architectures"] == ["LlamaForCausalLM"]
+    (tmp_path / "config.json").write_text(json.dumps({**LLAMA, "rope_theta": 7}))
+    local = ModelConfig(name="big", path=str(tmp_path), facts=dict(LLAMA))
+    assert config_only(local)["rope_theta"] == 7, "the folder's own file says more"
+    with pytest.raises(ModelError, match="nothing is known of the shape of org/x"):
+        config_only(ModelConfig(name="n", path="org/x"))
 
 
 def test_sources_are_checked() -> None:

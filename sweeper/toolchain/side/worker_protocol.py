@@ -15,6 +15,8 @@
 The request is the first line of standard input, one JSON object. Answers are JSON objects, one a
 line, on the standard output the process was born with; what libraries print there goes to standard
 error, which is the log. The last event is always `done` or `error`.
+
+A worker whose start is dear stays and is asked again and again, see `converse`.
 """
 
 from __future__ import annotations
@@ -97,6 +99,36 @@ def run(main: Callable[[Worker], dict[str, Any]]) -> NoReturn:
     sys.exit(0 if last["event"] == "done" else 1)
 
 
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def converse(begin: Callable[[Worker], Answer]) -> NoReturn:
+    """Make ready with `begin`, then answer one question a line until nobody asks any more.
+
+    The first line is the request that `begin` sees. That it is ready is a `done` with an empty
+    result; after it each question gets exactly one `done` or `error`, in order. An error of one
+    question ends nothing.
+    """
+    with _guarded():
+        out, questions = _claim_stdout(), _claim_stdin()
+        worker = Worker(json.loads(questions.readline() or b"{}"), out)
+        ready: list[Answer] = []
+
+        def make_ready(worker: Worker) -> dict[str, Any]:
+            ready.append(begin(worker))
+            return {}
+
+        event = _last_event(make_ready, worker)
+        try:
+            worker._say(event)
+            for line in questions if ready else ():
+                question = Worker(json.loads(line), out)
+                worker._say(_last_event(lambda asked: ready[0](asked.request), question))
+        except BrokenPipeError:  # nobody listens any more
+            pass
+    sys.exit(0 if ready else 1)
+
+
 def _last_event(main: Callable[[Worker], dict[str, Any]], worker: Worker) -> dict[str, Any]:
     try:
         result = main(worker)
@@ -134,12 +166,23 @@ def _read_request() -> dict[str, Any]:
     A library that asks a question (may this code be trusted?) then fails instead of waiting.
     """
     request = json.loads(sys.stdin.buffer.readline() or b"{}")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    _leave_stdin_empty()
     if not isinstance(request, dict):
         raise TypeError(f"the request must be an object, not {type(request).__name__}")
     return request
+
+
+def _claim_stdin() -> BinaryIO:
+    """Keep standard input for questions, so that no library reads one of them."""
+    questions = os.fdopen(os.dup(0), "rb")
+    _leave_stdin_empty()
+    return questions
+
+
+def _leave_stdin_empty() -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def _claim_stdout() -> BinaryIO:
