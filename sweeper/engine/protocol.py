@@ -17,11 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from sweeper.engine.flag_check import AskedFlag, FlagCheck
+from sweeper.engine.levels import LevelAnswer, LevelAsk
 from sweeper.errors import EngineError
 from sweeper.verdicts import Diagnosis, Phase, Verdict
+
+if TYPE_CHECKING:
+    from sweeper.engine.replay.table import Table
+    from sweeper.estimate.weights import QuantizedWeights
 
 ParameterValue = str | int | float | bool
 SERVED_MODEL = "served_model"
@@ -67,6 +72,8 @@ class LaunchRequest:
         dtype: precision for every deployment, or None.
         record_path: where the launch is noted while it runs, for `sweeper.engine.orphans.reap`;
             None notes nothing.
+        deployment: as the study words it; of use to an engine that predicts.
+        weights: of a quantized checkpoint, None if none is served or nothing is known of it.
         study: whose launch it is, told to those who wait for its devices.
         tell: told in one line what is worth showing (whom a launch waits for, say).
     """
@@ -81,6 +88,8 @@ class LaunchRequest:
     trust_remote_code: bool = False
     dtype: str | None = None
     record_path: Path | None = None
+    deployment: Mapping[str, ParameterValue] = field(default_factory=dict)
+    weights: QuantizedWeights | None = None
     study: str = ""
     tell: Callable[[str], None] = lambda text: None
 
@@ -176,6 +185,11 @@ class RunningServer:
             `BatchResult.ended_early`. One batch at a time.
         tokenize: of a direct engine: token ids of texts, no special tokens added. Raises
             EngineError if it does not answer.
+        answer: of an engine that is not driven: the figures of a load level. Raises LaunchFailure
+            if it has none because of the deployment.
+        virtual_s: what the launch has cost so far on the engine's own clock, its start included;
+            None where time is real.
+        quality: quality figures that the engine knows of its deployment, None if it knows none.
     """
 
     base_url: str
@@ -191,21 +205,34 @@ class RunningServer:
     exit_code: Callable[[], int | None] = lambda: None
     measure: Callable[[BatchJob], BatchResult] | None = None
     tokenize: Callable[[list[str]], list[list[int]]] | None = None
+    answer: Callable[[LevelAsk], LevelAnswer] | None = None
+    virtual_s: Callable[[], float] | None = None
+    quality: Callable[[], Mapping[str, Any]] | None = None
 
 
 class LaunchFailure(Exception):  # noqa: N818 - an expected end, carried as a value
     """A server did not become ready: carries the diagnosis. Raised on entering `Engine.serve`.
 
+    An engine that answers with figures also raises it where the deployment has none.
+
     Attributes:
         diagnosis: why it did not.
         halt: why nothing may be launched after it, None in all ordinary cases: what was started
             could not be ended, or its memory did not come back.
+        virtual_s: what the attempt cost on the engine's own clock, None where time is real.
     """
 
-    def __init__(self, diagnosis: Diagnosis, halt: Diagnosis | None = None) -> None:
+    def __init__(
+        self,
+        diagnosis: Diagnosis,
+        halt: Diagnosis | None = None,
+        *,
+        virtual_s: float | None = None,
+    ) -> None:
         super().__init__(diagnosis.cause)
         self.diagnosis = diagnosis
         self.halt = halt
+        self.virtual_s = virtual_s
 
 
 class StopFailure(EngineError):  # noqa: N818 - an expected end, as above
@@ -277,3 +304,14 @@ class Engine(Protocol):
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Flags (underscored names → values) and environment that reproduce a deployment."""
         ...
+
+
+@runtime_checkable
+class Tabled(Protocol):
+    """An engine that serves a table: it has the deployments of the table and no others.
+
+    Attributes:
+        table: which, and what is known of each.
+    """
+
+    table: Table

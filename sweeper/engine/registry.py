@@ -16,6 +16,8 @@ ENGINES = {
     "mock": "sweeper.engine.mock.engine:MockEngine",
     "openai": "sweeper.engine.openai.engine:OpenAiEngine",
     "vllm_offline": "sweeper.engine.vllm_offline.engine:VllmOfflineEngine",
+    "simulate": "sweeper.engine.simulate.engine:SimulateEngine",
+    "replay": "sweeper.engine.replay.engine:ReplayEngine",
 }
 
 

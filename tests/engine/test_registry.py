@@ -12,15 +12,17 @@ from sweeper.config.schema import EngineConfig
 from sweeper.engine.registry import ENGINES, create
 from sweeper.errors import ConfigError
 
-NEEDS = {"openai": {"base_url": "http://127.0.0.1:1"}}
+EXAMPLE = Path(__file__).resolve().parents[2] / "studies" / "example-smollm2-cpu"
+NEEDS = {"openai": {"base_url": "http://127.0.0.1:1"}, "replay": {"table": str(EXAMPLE)}}
+DIRECT = {"vllm_offline", "simulate", "replay"}
 
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_every_engine_can_be_made(name: str, tmp_path: Path) -> None:
     engine = create(EngineConfig(name=name, **NEEDS.get(name, {})), cache_dir=tmp_path)
     assert engine.name == name
-    assert engine.kind == ("direct" if name == "vllm_offline" else "served")
-    assert engine.needs_checkpoint is (name != "openai")
+    assert engine.kind == ("direct" if name in DIRECT else "served")
+    assert engine.needs_checkpoint is (name not in {"openai", "replay"})
 
 
 def test_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
