@@ -1,4 +1,7 @@
-"""Drive a running server up its ladder of load levels, and keep what each of them showed."""
+"""Drive a running server up its ladder of load levels, and keep what each of them showed.
+
+An engine that answers with figures is asked for its levels instead, on the same ladder.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from sweeper.config.deadlines import tokenize_s
+from sweeper.engine.levels import LevelAnswer, LevelAsk
 from sweeper.engine.protocol import RunningServer
 from sweeper.estimate import speed
 from sweeper.load.address import ServerAddress
 from sweeper.load.decoding import Decoding
 from sweeper.load.drive import DriveOptions, Listeners, run_level
-from sweeper.load.ladder import Seen, next_level, slo_result
+from sweeper.load.ladder import Seen, slo_result
 from sweeper.load.level import LoadLevel
 from sweeper.load.prompts import sentences, tokenize_bank
 from sweeper.load.records import LevelRun
@@ -24,6 +28,8 @@ from sweeper.load.workload.item import Workload
 from sweeper.metrics.goodput import GoodputLimits
 from sweeper.metrics.summary import summarise
 from sweeper.trial.batch import run_batch
+from sweeper.trial.cutting import Course
+from sweeper.trial.figures import answered_point, level_ask, unsent_workload
 from sweeper.trial.kept import Kept
 from sweeper.trial.outcome import Point
 from sweeper.trial.patience import patiently
@@ -34,6 +40,7 @@ from sweeper.trial.state import TrialState
 from sweeper.verdicts import Phase
 
 Drive = Callable[[LoadLevel, str, Listeners], LevelRun]
+Answer = Callable[[LevelAsk], LevelAnswer]
 
 
 @dataclass
@@ -54,9 +61,12 @@ class _Rung:
             metrics.get("output_tokens_per_s"),
             metrics.get("goodput_share"),
             high,
-            sum(len(run.records) for run in self.runs),
+            sum(len(run.records) for run in self.runs) or self.point.n,
             self.drives,
         )
+
+
+Climber = Callable[[list[_Rung], LoadLevel], _Rung]
 
 
 def climb(state: TrialState, server: RunningServer) -> None:
@@ -64,24 +74,50 @@ def climb(state: TrialState, server: RunningServer) -> None:
 
     Raises:
         EngineError: the server cannot tokenize the prompts.
+        LaunchFailure: the engine has no answer for this deployment.
     """
     plan = state.plan
+    rungs: list[_Rung] = []
+    course = Course(plan.load, plan.to_beat)
+    with ExitStack() as stack:
+        rung_of = _climber(state, server, stack)
+        while (level := course.next([r.seen() for r in rungs], state.points)) is not None:
+            with state.during(Phase.LOAD, level.name):
+                rung = rung_of(rungs, level)
+            state.points = [rung.point for rung in rungs]
+            predicted = plan.conditions.get("measured") is False
+            state.listener(LevelDone(plan.number, level.name, rung.point.metrics, predicted))
+            if state.ended_early:
+                break
+    state.cut, state.skipped = course.cut, course.skipped
+    if state.cut is not None:
+        state.learnt |= state.cut.learnt()
+    if plan.load.levels == "slo":
+        _note_slo(state, rungs)
+
+
+def _climber(state: TrialState, server: RunningServer, stack: ExitStack) -> Climber:
+    """How this server takes a rung. `stack` closes what is kept of its requests."""
+    plan = state.plan
+    if server.answer is not None:
+        answer = server.answer
+        workload = unsent_workload(plan.workload, plan.seed)
+        state.manifest["workload"] = described(plan, workload)
+        return lambda rungs, level: _answered(rungs, level, plan, answer)
     with state.during(Phase.WARMUP, "tokenizing prompts"):
         workload = _workload(plan, server)
     state.manifest["workload"] = described(plan, workload)
     drive = _drive(plan, server, workload)
-    rungs: list[_Rung] = []
-    with ExitStack() as stack:
-        kept = stack.enter_context(Kept(plan, state.listener))
-        while (level := next_level(plan.load, [rung.seen() for rung in rungs])) is not None:
-            with state.during(Phase.LOAD, level.name):
-                rung = _drive_level(state, rungs, level, drive, kept)
-            state.points = [rung.point for rung in rungs]
-            state.listener(LevelDone(plan.number, level.name, rung.point.metrics))
-            if state.ended_early:
-                break
-    if plan.load.levels == "slo":
-        _note_slo(state, rungs)
+    kept = stack.enter_context(Kept(plan, state.listener))
+    return lambda rungs, level: _drive_level(state, rungs, level, drive, kept)
+
+
+def _answered(rungs: list[_Rung], level: LoadLevel, plan: TrialPlan, answer: Answer) -> _Rung:
+    """A rung of figures; the same question has the same answer, so it is asked once."""
+    told = answer(level_ask(level, plan.workload, plan.seed))
+    point = answered_point(level, told, _speed_of_light(plan, dict(told.metrics)))
+    rungs.append(_Rung(level, point))
+    return rungs[-1]
 
 
 def described(plan: TrialPlan, workload: Workload) -> dict[str, object]:

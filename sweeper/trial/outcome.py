@@ -244,6 +244,9 @@ class TrialOutcome:
         manifest: the conditions, see `sweeper.trial.manifest`.
         started_at: ISO 8601, UTC.
         attempt: 1, or 2 for a retry.
+        repeats: of a confirmation: number of the trial whose deployment it launches again.
+        partial: why the launch was cut short, None if it went its whole way. Its points are real.
+        skipped: load level → why it was left out, of a launch that was not cut.
     """
 
     number: int
@@ -263,6 +266,9 @@ class TrialOutcome:
     manifest: dict[str, Any] = field(default_factory=dict)
     started_at: str = ""
     attempt: int = 1
+    repeats: int | None = None
+    partial: str | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:

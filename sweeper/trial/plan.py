@@ -16,6 +16,7 @@ from sweeper.models.facts import ModelFacts
 from sweeper.quality.reference import Reference
 from sweeper.quantize.job import CheckpointJob
 from sweeper.trial.outcome import QualityScore
+from sweeper.trial.to_beat import ToBeat
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class TrialPlan:
         weights: of a quantized checkpoint, for the speed of light; None if none is served, or
             nothing is known of it.
         device_wait_s: how long the making of it may wait for devices that another tuner holds.
+        repeats: of a confirmation: number of the trial whose deployment it launches again.
+        to_beat: what it must beat to matter, see `sweeper.trial.cutting`; None drives it through
+            its whole ladder.
     """
 
     number: int
@@ -94,6 +98,8 @@ class TrialPlan:
     to_make: CheckpointJob | None = None
     weights: QuantizedWeights | None = None
     device_wait_s: float = 3600.0
+    repeats: int | None = None
+    to_beat: ToBeat | None = None
 
     @property
     def hang_after_s(self) -> float:

@@ -48,11 +48,15 @@ class PhaseProgress:
 
 @dataclass(frozen=True)
 class LevelDone:
-    """A load level was driven and summarised; `level` is its name."""
+    """A load level was driven and summarised; `level` is its name.
+
+    `predicted` is True if the figures come from a model of an engine.
+    """
 
     number: int
     level: str
     metrics: Mapping[str, float]
+    predicted: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,19 @@ class StudyProgress:
         best: the best so far, one line; empty before there is one.
         failures: verdict → trials that ended so.
         eta_s: seconds left at the pace so far, None if that cannot be said.
+        eta_low_s, eta_high_s: between which it lies in 8 of 10 cases, None if that cannot be said.
+        spent: launches, minutes and money used, with their limits, one line.
+        outlook: what going on would probably buy, one line; empty before there is a launch.
     """
 
     front_size: int
     best: str
     failures: Mapping[str, int] = field(default_factory=dict)
     eta_s: float | None = None
+    eta_low_s: float | None = None
+    eta_high_s: float | None = None
+    spent: str = ""
+    outlook: str = ""
 
 
 @dataclass(frozen=True)

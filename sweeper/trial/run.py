@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from sweeper.engine.diagnosis import NO_CAUSE, settle
 from sweeper.engine.failed_start import with_surroundings
@@ -26,6 +28,9 @@ from sweeper.trial.progress import Listener, Note
 from sweeper.trial.seen_in_effect import ignored_batch_limit
 from sweeper.trial.state import TrialState
 from sweeper.verdicts import Diagnosis, Phase, Verdict
+
+REAL = "real"
+"""Under it a trial on an engine's own clock has the seconds that it really took."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
     started = time.monotonic()
     diagnosis = _run(state, engine)
     note_bytes(state)
-    state.timings_s["total"] = round(time.monotonic() - started, 3)
+    _total(state, time.monotonic() - started)
     outcome = TrialOutcome(
         number=plan.number,
         kind=plan.kind,
@@ -83,8 +88,20 @@ def run_trial(plan: TrialPlan, engine: Engine, listener: Listener) -> TrialResul
         manifest=state.manifest,
         started_at=started_at,
         attempt=plan.attempt,
+        repeats=plan.repeats,
+        partial=_partial(state, diagnosis),
+        skipped=state.skipped,
     )
     return TrialResult(outcome.without_secrets(), state.reference, state.halt)
+
+
+def _total(state: TrialState, spent_s: float) -> None:
+    """What the trial cost: on the engine's own clock, if it has one, and then on ours beside it."""
+    if state.virtual_s is None:
+        state.timings_s["total"] = round(spent_s, 3)
+    else:
+        state.timings_s["total"] = round(state.virtual_s(), 3)
+        state.timings_s[REAL] = round(spent_s, 3)
 
 
 def _run(state: TrialState, engine: Engine) -> Diagnosis:
@@ -98,11 +115,15 @@ def _run(state: TrialState, engine: Engine) -> Diagnosis:
                 server = stack.enter_context(engine.serve(_launch_request(state)))
         except LaunchFailure as failure:
             state.halt = failure.halt
+            if failure.virtual_s is not None:
+                _on_the_engines_clock(state, partial(float, failure.virtual_s))
             return failure.diagnosis
         except Exception as problem:
             return failures.at_start(problem, state)
         try:
             diagnosis = _measured(state, engine, server)
+        except LaunchFailure as failure:  # an engine that answers has none for this deployment
+            diagnosis = failure.diagnosis
         except Exception as problem:
             diagnosis = failures.unexpected(problem, state)
         try:
@@ -115,12 +136,21 @@ def _run(state: TrialState, engine: Engine) -> Diagnosis:
 
 def _measured(state: TrialState, engine: Engine, server: RunningServer) -> Diagnosis:
     state.timings_s["ready"] = round(server.ready_after_s, 3)
+    if server.virtual_s is not None:
+        _on_the_engines_clock(state, server.virtual_s)
+        state.timings_s["ready"] = state.timings_s[Phase.START]
     state.manifest.update(server_manifest(server))
     state.learnt.update(server.learnt)
     found = _measure(state, engine, server)
     if found.verdict is Verdict.OK or found.evidence:
         return found
     return replace(found, evidence=tail(lines(read_log(server.log_path))))
+
+
+def _on_the_engines_clock(state: TrialState, virtual_s: Callable[[], float]) -> None:
+    """From here on time is the engine's own; the start, which is over, too."""
+    state.virtual_s = virtual_s
+    state.timings_s[Phase.START] = round(virtual_s(), 3)
 
 
 def _launch_request(state: TrialState) -> LaunchRequest:
@@ -136,6 +166,8 @@ def _launch_request(state: TrialState) -> LaunchRequest:
         revision=plan.revision,
         trust_remote_code=plan.trust_remote_code,
         dtype=plan.dtype,
+        deployment=plan.deployment,
+        weights=plan.weights,
         study="" if plan.record_path is None else plan.record_path.parent.name,
         tell=lambda text: state.listener(Note(f"trial {plan.number}: {text}")),
     )
@@ -148,7 +180,8 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
         failed = _failed_under_load(state, engine, server)
         if failed is not None:
             return failed
-        judging.judge(state, server)
+        if state.cut is None:
+            judging.judge(state, server)
     except HungError as problem:
         vital.let_die(server)
         return _crashed(state, engine, server, seen=problem.message)
@@ -164,6 +197,13 @@ def _measure(state: TrialState, engine: Engine, server: RunningServer) -> Diagno
             )
         return Diagnosis(Verdict.MEASUREMENT_INVALID, state.phase, problem.message, problem.remedy)
     return judging.fault(state) or Diagnosis(Verdict.OK, Phase.STOP, "", "")
+
+
+def _partial(state: TrialState, diagnosis: Diagnosis) -> str | None:
+    """Why a launch was cut; one that failed did not end by that."""
+    if state.cut is None or diagnosis.verdict is not Verdict.OK:
+        return None
+    return state.cut.reason
 
 
 def _failed_under_load(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sweeper.load.records import LevelRun
 from sweeper.quality.reference import Reference
+from sweeper.trial.cutting import Cut
 from sweeper.trial.outcome import Point, QualityScore
 from sweeper.trial.plan import TrialPlan
 from sweeper.trial.progress import Listener, PhaseChanged
@@ -30,6 +31,9 @@ class TrialState:
         manifest: the conditions.
         learnt: figures of the launch.
         halt: why nothing may be launched after this trial, None in all ordinary cases.
+        cut: why the launch ended before its ladder did, None if it did not.
+        skipped: load level → why it was left out.
+        virtual_s: what the launch has cost on the engine's own clock, None where time is real.
     """
 
     plan: TrialPlan
@@ -44,6 +48,9 @@ class TrialState:
     manifest: dict[str, object] = field(default_factory=dict)
     learnt: dict[str, object] = field(default_factory=dict)
     halt: Diagnosis | None = None
+    cut: Cut | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    virtual_s: Callable[[], float] | None = None
 
     @property
     def hung(self) -> str | None:
@@ -58,12 +65,13 @@ class TrialState:
 
     @contextmanager
     def during(self, phase: Phase, detail: str = "") -> Iterator[None]:
-        """Announce a phase and add its seconds to the timings."""
+        """Announce a phase and add its seconds, on the clock of the engine, to the timings."""
         self.phase = phase
         self.listener(PhaseChanged(self.plan.number, phase, detail))
-        started = time.monotonic()
+        clock = self.virtual_s or time.monotonic
+        started = clock()
         try:
             yield
         finally:
-            spent = time.monotonic() - started
+            spent = clock() - started
             self.timings_s[phase] = round(self.timings_s.get(phase, 0.0) + spent, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,8 +159,8 @@ def test_what_is_known_is_taken_over_without_a_request(
     known = QualityScore(0.5, 0.1, -0.1, 0.05, 24, "k")
     plan = plan_in(tmp_path, known_quality=known, reference=baseline.reference)
     state = TrialState(plan, lambda _: None)
-    no_server: Any = None
-    judging.judge(state, no_server)
+    silent: Any = SimpleNamespace(quality=None)
+    judging.judge(state, silent)
     assert state.quality == QualityScore(0.5, 0.1, -0.1, 0.05, 24, "k", reused=True)
 
 
