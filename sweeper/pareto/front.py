@@ -43,6 +43,36 @@ def non_dominated(values: ArrayLike, signs: Sequence[int]) -> Mask:
     return mask
 
 
+def tied_with(front: Mask, values: ArrayLike, signs: Sequence[int], margins: ArrayLike) -> Mask:
+    """Which rows no row of the front beats beyond noise.
+
+    A row of the front beats another if it is as good in every objective, and better by more than
+    the noise of the two in one.
+
+    Args:
+        front: shape (n,), the non-dominated rows.
+        values: shape (n, m); the noisy columns positive.
+        signs: shape (m,).
+        margins: shape (n, p) for the first p columns: the noise of each value, on the logarithm;
+            that of a difference is the root of the sum of squares. The other columns have none.
+
+    Returns:
+        Mask of the shape (n,); it holds the front.
+    """
+    goods, noise = _goods(values, signs), np.asarray(margins, dtype=np.float64)
+    noisy = noise.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(np.abs(goods[:, :noisy])) * np.sign(goods[:, :noisy])
+    kept = np.isfinite(goods).all(axis=1) & np.isfinite(logs).all(axis=1)
+    for row in np.flatnonzero(front):
+        as_good = (goods[row] >= goods).all(axis=1)
+        ahead = logs[row] - logs > np.sqrt(noise[row] ** 2 + noise**2)
+        beyond = ahead.any(axis=1) | (goods[row, noisy:] > goods[:, noisy:]).any(axis=1)
+        kept &= ~(as_good & beyond)
+    result: Mask = kept | front
+    return result
+
+
 def knee(
     values: ArrayLike,
     signs: Sequence[int],

@@ -8,11 +8,12 @@ from typing import Any
 
 from sweeper.metrics.percentiles import is_low_confidence
 from sweeper.pareto.compare import Gain, interval_text
+from sweeper.pareto.confirmed import NO_GAIN, Judgement
+from sweeper.pareto.confirmed_words import no_gain_headline, verdict_text
+from sweeper.pareto.rule import Missed
 from sweeper.trial.outcome import AGREEMENT
 
 Row = Mapping[str, Any]
-Missed = dict[str, float | None]
-"""Broken promise → how far beyond its limit (1.2 is 20 %), None if it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Recommendation:
         headline: the verdict in one sentence.
         keeps_slo: True if every promise is kept (or none was made). If False, `point` is the
             nearest miss and must not be presented as keeping anything.
-        confirmed: True only if the deployment was measured again by a confirmation trial.
+        confirmed: True only if fresh launches of it and of the defaults came to a verdict.
         is_baseline: True if the engine's defaults are recommended.
         slo: limit → value, those that were set.
         baseline: the engine's defaults at the same load level, None without a valid point.
@@ -36,6 +37,10 @@ class Recommendation:
         alternatives: other points of the front worth a look, each with a ``why``.
         missed: broken promises of `point`, empty if it keeps them all.
         predicted: True if the numbers are predicted, not measured.
+        confirmation: what the launches that were to confirm it say, None if there were none. Of
+            the defaults it is that of the best deployment that was not shown to be better.
+        confirmations: of everything that was launched again, the search's best first.
+        to_confirm: the command that would confirm it, empty where nothing is to be confirmed.
     """
 
     point: dict[str, Any]
@@ -53,6 +58,9 @@ class Recommendation:
     alternatives: tuple[dict[str, Any], ...] = ()
     missed: Missed = field(default_factory=dict)
     predicted: bool = False
+    confirmation: Judgement | None = None
+    confirmations: tuple[Judgement, ...] = ()
+    to_confirm: str = ""
 
     @property
     def trial(self) -> int:
@@ -99,15 +107,18 @@ def headline(
     is_baseline: bool,
     throughput: str,
     slo: bool,
+    confirmation: Judgement | None = None,
 ) -> str:
     """The verdict in one sentence."""
     where = f"Trial {point['trial']} at {point['level']}"
     if missed:
         return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed)}."
     if is_baseline:
-        return f"{where}, the engine's defaults: by this rule nothing better was found."
+        return _of_the_defaults(where, confirmation, slo=slo)
     unit = "output tokens/s per device" if throughput.endswith("per_gpu") else throughput
     text = f"{where}: {point[throughput]:.4g} {unit}"
+    if confirmation is not None:
+        return f"{text}; {verdict_text(confirmation, slo=slo)}."
     if versus is None:
         nothing = (
             "have no valid point that keeps the SLO" if slo else "have no valid point at this load"
@@ -119,12 +130,22 @@ def headline(
         else "the defaults at the same load"
     )
     sure = "" if versus.separated else ", within the measurement's intervals"
+    if point.get("predicted"):
+        sure = " (predicted)"
     return f"{text}, {versus.percent:+.1f} % against {than}{sure}."
+
+
+def _of_the_defaults(where: str, confirmation: Judgement | None, *, slo: bool) -> str:
+    if confirmation is None:
+        return f"{where}, the engine's defaults: by this rule nothing better was found."
+    if confirmation.verdict == NO_GAIN:
+        return no_gain_headline(where, confirmation)
+    return f"{where}, the engine's defaults; {verdict_text(confirmation, slo=slo)}."
 
 
 def overlap_sentence(point: Row, reference: Row | None, versus: Gain | None, metric: str) -> str:
     """Says so if the gain over the defaults is not significant; else empty."""
-    if versus is None or versus.separated or reference is None:
+    if versus is None or versus.separated or reference is None or point.get("predicted"):
         return ""
     ours, theirs = interval_text(point, metric), interval_text(reference, metric)
     if not ours or not theirs:
@@ -160,6 +181,15 @@ def tie_sentence(best: Row, versus: Gain) -> str:
     )
 
 
+def noise_sentence(best: Row, versus: Gain) -> str:
+    """Why the defaults are preferred to a deployment that is faster within the machine's noise."""
+    return (
+        f"Trial {best['trial']} measured {versus.percent:+.1f} % in throughput, which is within "
+        "what two launches of one deployment differ by on this machine: there is no significant "
+        "gain over the default, and the defaults are the simpler deployment."
+    )
+
+
 def quality_sentence(point: Row, baseline: Row | None) -> str:
     """What is known of the output, and which quality that is."""
     if "quality" not in point:
@@ -192,7 +222,8 @@ def confidence_sentence(point: Row, latency: str, confirmed: bool) -> str:
     if point.get("predicted"):
         parts.append("These numbers are predicted, not measured.")
     elif not confirmed:
-        parts.append("Not confirmed: it was measured once.")
+        once = int(point.get("launches", 1)) == 1
+        parts.append("Not confirmed: it was measured once." if once else "Not confirmed.")
     return " ".join(parts)
 
 

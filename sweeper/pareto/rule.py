@@ -8,7 +8,6 @@ from typing import Any
 
 from sweeper.config.schema import SloConfig
 from sweeper.pareto.front import knee
-from sweeper.pareto.recommendation import Missed
 
 # Spans below which the knee does not tell points apart: 5 % in throughput and latency, and a tenth
 # of the reference's tokens in quality.
@@ -16,6 +15,8 @@ _KNEE_MIN_SPANS = (0.05, 0.05, 0.1)
 _UNMEASURED = float("inf")
 
 Row = dict[str, Any]
+Missed = dict[str, float | None]
+"""Broken promise → how far beyond its limit (1.2 is 20 %), None if it was not measured."""
 
 
 def limits(slo: SloConfig) -> dict[str, float]:
@@ -24,11 +25,14 @@ def limits(slo: SloConfig) -> dict[str, float]:
 
 
 def misses(row: Mapping[str, Any], slo: Mapping[str, float]) -> Missed:
-    """Broken promises of a point. A promise whose metric was not measured is broken."""
+    """Broken promises of a point. A promise whose metric was not measured is broken.
+
+    Where a point is the mean of several launches, each of them must keep the promise.
+    """
     broken: Missed = {}
     for name, limit in slo.items():
         is_floor = name == "min_quality"
-        value = row.get("quality" if is_floor else name)
+        value = row.get("quality") if is_floor else _worst(row, name)
         if value is None:
             broken[name] = None
         elif is_floor and value < limit:
@@ -36,6 +40,12 @@ def misses(row: Mapping[str, Any], slo: Mapping[str, float]) -> Missed:
         elif not is_floor and value > limit:
             broken[name] = value / limit
     return broken
+
+
+def _worst(row: Mapping[str, Any], metric: str) -> float | None:
+    """The highest figure of a point's launches."""
+    told = [one["metrics"].get(metric) for one in row.get("repeats", ())] or [row.get(metric)]
+    return None if None in told else max(told)
 
 
 def lasting(rows: Sequence[Row]) -> list[Row]:

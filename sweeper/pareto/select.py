@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweeper.config.schema import SelectConfig
 from sweeper.errors import ConfigError, NoFeasibleTrialError
+from sweeper.metrics.noise import WITHOUT_ERROR
+from sweeper.pareto.choice import Choice, asked_for, at_level, baseline_rows_of, searched, settled
 from sweeper.pareto.compare import gain, ratios
-from sweeper.pareto.front import non_dominated
+from sweeper.pareto.confirmed import INCONCLUSIVE, Judgement, judge
+from sweeper.pareto.confirmed_words import confirmation_sentence, unstable_sentence
+from sweeper.pareto.front import non_dominated, tied_with
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import (
     Recommendation,
-    asked_sentence,
     confidence_sentence,
     headline,
     overlap_sentence,
     quality_sentence,
     rule_sentence,
-    tie_sentence,
 )
+from sweeper.pareto.repeats import noise_of_rows
 from sweeper.pareto.rule import Row, Rule, lasting, limits, misses
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 
 THROUGHPUT = "output_tokens_per_s_per_gpu"
 LATENCY = "e2e_p95_ms"
+LATENCIES = (LATENCY, "e2e_mean_ms", "e2e_p50_ms")
+"""What latency means, the first of them that was measured at all: a table of somebody else's
+figures may have means or medians alone."""
 SHOWN_METRICS = (
     THROUGHPUT,
     "output_tokens_per_s",
@@ -42,43 +48,77 @@ _PREFERENCES = ("throughput", "latency", "quality")
 
 
 def selectable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Valid points of trials that ended OK, with their row labels kept."""
-    return frame[(frame["verdict"] == "OK") & frame["valid"].astype(bool)]
+    """Valid points of whole trials that ended OK, with their row labels kept."""
+    is_whole = ~frame["partial"].astype(bool)
+    return frame[(frame["verdict"] == "OK") & frame["valid"].astype(bool) & is_whole]
+
+
+def latency_of(frame: pd.DataFrame) -> str:
+    """The metric that stands for latency in a frame, see `LATENCIES`."""
+    return next((name for name in LATENCIES if name in frame.columns), LATENCY)
 
 
 def front_mask(
-    frame: pd.DataFrame, throughput_metric: str = THROUGHPUT, latency_metric: str = LATENCY
+    frame: pd.DataFrame,
+    throughput_metric: str = THROUGHPUT,
+    latency_metric: str | None = None,
+    *,
+    with_ties: bool = True,
 ) -> NDArray[np.bool_]:
     """Rows on the front of throughput (up), latency (down) and quality (up).
 
     Qualities that cannot be told from the baseline's count as equal to it. Quality is an objective
     only if every selectable point has one: a point whose quality was not measured could otherwise
-    neither win nor lose.
+    neither win nor lose. Where repeats tell the noise, a point stays as long as none on the front
+    beats it by more than that.
 
     Args:
         frame: of `points_frame`, with a unique row index.
+        throughput_metric: to be maximised.
+        latency_metric: to be minimised; None takes `latency_of`.
+        with_ties: whether points within the noise of the front belong to it.
 
     Returns:
         Mask of the shape (len(frame),); invalid points and failed trials are never on it.
     """
     candidates = selectable(frame)
     mask = np.zeros(len(frame), dtype=bool)
-    columns = [throughput_metric, latency_metric]
+    columns = [throughput_metric, latency_metric or latency_of(frame)]
     if candidates.empty or any(column not in candidates.columns for column in columns):
         return mask
     signs = [1, -1]
     if candidates["quality_settled"].notna().all():
         columns, signs = [*columns, "quality_settled"], [1, -1, 1]
-    on_front = non_dominated(candidates[columns].to_numpy(dtype=float), signs)
+    values = candidates[columns].to_numpy(dtype=float)
+    on_front = non_dominated(values, signs)
+    margins = _margins(candidates, columns[:2]) if with_ties else None
+    if margins is not None:
+        on_front |= tied_with(on_front, values, signs, margins)
     mask[frame.index.isin(candidates.index[on_front])] = True
     return mask
+
+
+def _margins(candidates: pd.DataFrame, columns: list[str]) -> NDArray[np.float64] | None:
+    """Noise of each point, on the logarithm, shape (n, m); None if it is not known.
+
+    Two points are a tie where they differ by less than the root of the sum of their squares.
+    """
+    if not (candidates["launches"] > 1).any():
+        return None
+    repeated = candidates[candidates["launches"] > 1].to_dict("records")
+    noise = noise_of_rows([row_dict(row) for row in repeated])
+    alone = [noise.margin(column, (1, WITHOUT_ERROR)) for column in columns]
+    if any(margin is None for margin in alone):
+        return None
+    root = np.sqrt(candidates["launches"].to_numpy(dtype=float))
+    return np.stack([np.full(len(root), margin) / root for margin in alone], axis=1)
 
 
 def recommend(
     frame: pd.DataFrame,
     select_cfg: SelectConfig,
     throughput_metric: str = THROUGHPUT,
-    latency_metric: str = LATENCY,
+    latency_metric: str | None = None,
     only_trial: int | None = None,
 ) -> Recommendation:
     """Choose an operating point.
@@ -89,11 +129,14 @@ def recommend(
     the engine's defaults do as well within the measurement's intervals, they are chosen instead:
     the simpler deployment wins a tie.
 
+    Once the best were launched again, only those launches count: a deployment is recommended if
+    they show it to be better than the defaults, see `sweeper.pareto.confirmed`.
+
     Args:
         frame: of `points_frame`, with a unique row index.
         select_cfg: promises and preference.
         throughput_metric: to be maximised.
-        latency_metric: to be minimised where no promise names another.
+        latency_metric: to be minimised where no promise names another; None takes `latency_of`.
         only_trial: choose among this trial's points; the baseline is only compared with.
 
     Raises:
@@ -105,12 +148,27 @@ def recommend(
             f"select.prefer={select_cfg.prefer} is not known",
             f"use one of {', '.join(_PREFERENCES)}",
         )
-    rows = [row_dict(row) for row in selectable(frame).to_dict("records")] if len(frame) else []
-    rows = [row for row in rows if throughput_metric in row and latency_metric in row]
+    latency_metric = latency_metric or latency_of(frame)
+    rows = selectable_rows(frame, throughput_metric, latency_metric)
     if not rows:
         raise _nothing_feasible(frame, throughput_metric, latency_metric)
-    rule = Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
+    rule = rule_of(select_cfg, throughput_metric, latency_metric)
     return _choose(rows, rule, frame, only_trial)
+
+
+def rule_of(
+    select_cfg: SelectConfig, throughput_metric: str = THROUGHPUT, latency_metric: str = LATENCY
+) -> Rule:
+    """The rule by which points are ranked."""
+    return Rule(limits(select_cfg.slo), select_cfg.prefer, throughput_metric, latency_metric)
+
+
+def selectable_rows(
+    frame: pd.DataFrame, throughput_metric: str = THROUGHPUT, latency_metric: str = LATENCY
+) -> list[Row]:
+    """What `selectable` leaves that has both metrics, as plain mappings."""
+    rows = [row_dict(row) for row in selectable(frame).to_dict("records")] if len(frame) else []
+    return [row for row in rows if throughput_metric in row and latency_metric in row]
 
 
 def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialError:
@@ -126,52 +184,32 @@ def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialErro
 def _choose(
     rows: list[Row], rule: Rule, frame: pd.DataFrame, only_trial: int | None
 ) -> Recommendation:
-    baseline_rows = [row for row in rows if row["kind"] == "baseline"]
+    judged = judge(rows, rule)
     if only_trial is not None:
-        own = [row for row in rows if row["trial"] == only_trial]
-        if not own:
-            raise NoFeasibleTrialError(
-                f"trial {only_trial} has no valid operating point",
-                "see its verdict with `python -m sweeper status study=NAME`",
-            )
-        own = lasting(own)
-        chosen = rule.best(own) or rule.nearest(own)
-        return _describe(chosen, baseline_rows, rule, frame, asked_sentence(chosen))
-    candidates = lasting(rows)
-    best = rule.best(candidates)
-    if best is None:
-        return _describe(rule.nearest(candidates), baseline_rows, rule, frame, "")
-    rival = rule.best(lasting(baseline_rows)) if rule.slo else _at(baseline_rows, best["level"])
-    tie = _tie(best, rival, rule)
-    chosen = rival if tie and rival is not None else best
-    return _describe(chosen, baseline_rows, rule, frame, tie)
-
-
-def _tie(best: Row, rival: Row | None, rule: Rule) -> str:
-    """Why the baseline is as good as `best`; empty if it is not."""
-    if rival is None or best["deployment_hash"] == rival["deployment_hash"]:
-        return ""
-    faster = gain(best, rival, rule.throughput)
-    sooner = gain(best, rival, rule.latency)
-    if faster is None or sooner is None or not (faster.enclosed and sooner.enclosed):
-        return ""
-    return tie_sentence(best, faster)
+        choice = asked_for(only_trial, rows, rule, judged)
+    else:
+        choice = settled(rows, rule, judged) or searched(rows, rule, judged)
+    return _describe(choice, rows, rule, frame, judged)
 
 
 def _describe(
-    point: Row, baseline_rows: list[Row], rule: Rule, frame: pd.DataFrame, tie: str
+    choice: Choice, rows: list[Row], rule: Rule, frame: pd.DataFrame, judged: Sequence[Judgement]
 ) -> Recommendation:
+    point, found, baseline_rows = choice.point, choice.confirmation, baseline_rows_of(rows)
     missed = misses(point, rule.slo)
-    same, own_best = _at(baseline_rows, point["level"]), rule.best(lasting(baseline_rows))
+    same, own_best = at_level(baseline_rows, point["level"]), rule.best(lasting(baseline_rows))
     is_baseline = point["deployment_hash"] in {row["deployment_hash"] for row in baseline_rows}
     reference = own_best if rule.slo and not missed else same
     versus = None
     if reference is not None and not is_baseline:
         versus = gain(point, reference, rule.throughput)
-    confirmed = _is_confirmed(frame, point["deployment_hash"])
+    confirmed = found is not None and found.verdict != INCONCLUSIVE
+    overlap = "" if found else overlap_sentence(point, reference, versus, rule.throughput)
     sentences = (
         rule_sentence(rule.slo, rule.prefer, missed),
-        tie or overlap_sentence(point, reference, versus, rule.throughput),
+        choice.why or overlap,
+        confirmation_sentence(found) if found else "",
+        unstable_sentence(row_dict(row) for row in _unstable(frame)),
         quality_sentence(point, baseline_rows[0] if baseline_rows else None),
         confidence_sentence(point, rule.latency, confirmed),
     )
@@ -186,6 +224,7 @@ def _describe(
             is_baseline=is_baseline,
             throughput=rule.throughput,
             slo=bool(rule.slo),
+            confirmation=found,
         ),
         keeps_slo=not missed,
         confirmed=confirmed,
@@ -199,7 +238,13 @@ def _describe(
         alternatives=tuple(_alternatives(frame, point, rule)),
         missed=missed,
         predicted=bool(point.get("predicted", False)),
+        confirmation=found,
+        confirmations=tuple(judged),
     )
+
+
+def _unstable(frame: pd.DataFrame) -> list[Any]:
+    return frame[frame["unstable"].astype(bool)].to_dict("records")
 
 
 def _alternatives(frame: pd.DataFrame, point: Row, rule: Rule) -> list[Row]:
@@ -217,13 +262,3 @@ def _alternatives(frame: pd.DataFrame, point: Row, rule: Rule) -> list[Row]:
             known = found.setdefault(key, {**row, "why": ""})
             known["why"] = f"{known['why']}, {why}".strip(", ")
     return list(found.values())
-
-
-def _at(rows: Sequence[Row], level: str) -> Row | None:
-    return next((row for row in rows if row["level"] == level), None)
-
-
-def _is_confirmed(frame: pd.DataFrame, deployment_hash: str) -> bool:
-    again = selectable(frame)
-    again = again[again["kind"] == "confirm"]
-    return bool((again["deployment_hash"] == deployment_hash).any())

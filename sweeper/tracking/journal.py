@@ -10,6 +10,7 @@ was measured is not lost because it could not be written here.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -48,7 +49,9 @@ class Journal:
         self.path = path
         self._reserve = reserve
         self._rescue = rescue
+        self._digest = hashlib.sha256()
         self._mark = Mark.of(b"")
+        self._left: tuple[int, int, int, int] | None = None
 
     @property
     def torn_path(self) -> Path:
@@ -119,11 +122,27 @@ class Journal:
         return outcomes
 
     def _append(self, line: bytes) -> None:
-        """Write a line; where the disk is full, once more in the place of the reserve."""
-        if not self._mark.is_start_of(self._content()):
-            raise OSError(errno.ESTALE, "it is not the file that this study has written so far")
+        """Write a line; where the disk is full, once more in the place of the reserve.
+
+        A file that is as this journal left it need not be read again: a study of ten thousand
+        trials would spend its time on that.
+        """
+        as_left, self._left = self._left is not None and self._left == self._state(), None
+        if as_left:
+            self._write_or_make_room(line, repair=False)
+            self._digest.update(line)
+            self._mark = Mark(self._mark.size_bytes + len(line), self._digest.hexdigest())
+        else:
+            if not self._mark.is_start_of(self._content()):
+                raise OSError(errno.ESTALE, "it is not the file that this study has written so far")
+            self._write_or_make_room(line, repair=True)
+            self._remember(self._content())
+        self._left = self._state()
+
+    def _write_or_make_room(self, line: bytes, *, repair: bool) -> None:
         try:
-            self._repair_tail()
+            if repair:
+                self._repair_tail()
             self._write(line)
         except OSError as error:
             if error.errno not in _FULL or self._reserve is None:
@@ -131,7 +150,19 @@ class Journal:
             give_back(self._reserve)
             self._repair_tail()
             self._write(line)
-        self._mark = Mark.of(self._content())
+
+    def _remember(self, content: bytes) -> None:
+        """Know the journal by this content."""
+        self._digest = hashlib.sha256(content)
+        self._mark = Mark(len(content), self._digest.hexdigest())
+
+    def _state(self) -> tuple[int, int, int, int] | None:
+        """Which file it is and when it was last written; None if there is none."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
     def _refused(self, data: dict[str, Any], error: OSError) -> JournalError:
         """Keep a line elsewhere, and say so."""
@@ -156,7 +187,7 @@ class Journal:
                 f"cannot read {self.path} ({error.strerror or error})", "make the file readable"
             ) from error
         end = content.rfind(b"\n") + 1
-        self._mark = Mark.of(content[:end])
+        self._remember(content[:end])
         return content.removesuffix(b"\n").split(b"\n") if content else []
 
     def _content(self) -> bytes:

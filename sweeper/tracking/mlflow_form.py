@@ -112,8 +112,12 @@ def trial_tags(outcome: TrialOutcome) -> dict[str, str]:
         "deployment_hash": outcome.deployment_hash,
         "launched": str(outcome.launched).lower(),
     }
+    if outcome.repeats is not None:
+        tags["repeats"] = str(outcome.repeats)
     if outcome.cause:
         tags["cause"] = outcome.cause
+    if outcome.partial is not None:
+        tags["partial"] = outcome.partial
     if outcome.quality is not None:
         tags["quality"] = outcome.quality.name
     return {name: text[:MAX_TAG_LENGTH] for name, text in tags.items()}

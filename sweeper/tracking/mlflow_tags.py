@@ -23,6 +23,7 @@ class StudyTags:
     identity: str
     engine: str
     model: str
+    predicted: bool = False
 
     @classmethod
     def of(cls, identity: Mapping[str, Any], study_name: str) -> StudyTags:
@@ -31,6 +32,7 @@ class StudyTags:
             identity=identity_hash(dict(identity)),
             engine=_label(identity.get("engine")),
             model=_label(identity.get("model")),
+            predicted=_is_predicted(identity.get("engine")),
         )
 
     def of_run(self) -> dict[str, str]:
@@ -39,6 +41,7 @@ class StudyTags:
             "sweeper.study": self.study,
             "sweeper.identity": self.identity,
             "sweeper.version": sweeper.__version__,
+            "sweeper.numbers": "predicted" if self.predicted else "measured",
         }
 
     def of_parent(self, paths: StudyPaths) -> dict[str, str]:
@@ -61,6 +64,10 @@ class StudyTags:
             "sweeper.identity": self.identity,
             "sweeper.origin": hashlib.sha256(origin.encode()).hexdigest()[:16],
         }
+
+
+def _is_predicted(engine: object) -> bool:
+    return isinstance(engine, Mapping) and engine.get("predicted") is True
 
 
 def _label(part: object) -> str:

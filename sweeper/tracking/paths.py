@@ -74,6 +74,11 @@ class StudyPaths:
         return self.root / "pareto.csv"
 
     @property
+    def report_md(self) -> Path:
+        """The same in short, as Markdown."""
+        return self.root / "report.md"
+
+    @property
     def report_html(self) -> Path:
         """The self-contained report."""
         return self.root / "report.html"
@@ -175,13 +180,14 @@ def reserve_beside(path: Path) -> Path:
     return path.with_name(".reserve")
 
 
-def atomic_write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
+def atomic_write_text(path: Path, text: str, *, mode: int = 0o644, flushed: bool = True) -> None:
     """Write a whole file so that a reader sees the old one or the new one, never a part.
 
     Args:
         path: the file; its folder must exist.
         text: the content, written as UTF-8.
         mode: permission bits of the new file.
+        flushed: whether it must survive a power cut; it survives its writer's death in any case.
 
     Raises:
         StudyError: the file cannot be written; the old one is untouched.
@@ -193,10 +199,12 @@ def atomic_write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as handle:
             handle.write(text)
             handle.flush()
-            os.fsync(handle.fileno())
+            if flushed:
+                os.fsync(handle.fileno())
         temporary.chmod(mode & ~_umask())
         temporary.replace(path)
-        sync_folder(path.parent)
+        if flushed:
+            sync_folder(path.parent)
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

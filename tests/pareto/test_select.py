@@ -107,16 +107,22 @@ def test_tie_goes_to_the_defaults() -> None:
     assert "no significant gain over the default" in found.reason
 
 
-def test_confirmed_only_by_a_confirmation_of_the_same_deployment() -> None:
-    outcomes = study()
-    assert not choose(outcomes, e2e_p95_ms=1000).confirmed
-    assert "Not confirmed" in choose(outcomes, e2e_p95_ms=1000).reason
-    other = outcome(7, kind="confirm", deployment={"max_num_seqs": 2}, points=[point(1)])
-    assert not choose([*outcomes, other], e2e_p95_ms=1000).confirmed
-    same = outcome(
-        8, kind="confirm", deployment=outcomes[1].deployment, points=[point(8, throughput=149)]
-    )
-    assert choose([*outcomes, same], e2e_p95_ms=1000).confirmed
+def test_of_equal_figures_the_deployment_with_the_fewest_settings_is_taken() -> None:
+    """As tables and simulators give them where a parameter has no effect."""
+    settings_of = [{"max_num_seqs": 64, "block_size": 16}, {"max_num_seqs": 64}]
+    same = [
+        outcome(number, deployment=deployment, points=[point(8, throughput=200.0)])
+        for number, deployment in enumerate(settings_of, start=1)
+    ]
+    found = choose([outcome(0, points=[point(8)]), *same], e2e_p95_ms=2000)
+    assert found.trial == 2
+
+
+def test_what_was_measured_once_is_not_confirmed() -> None:
+    found = choose(study(), e2e_p95_ms=1000)
+    assert not found.confirmed
+    assert found.confirmation is None
+    assert "Not confirmed" in found.reason
 
 
 @pytest.mark.parametrize(

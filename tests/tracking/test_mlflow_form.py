@@ -122,6 +122,12 @@ def test_retry_has_a_name_and_tag_of_its_own() -> None:
     assert form.tags["attempt"] == "2"
 
 
+def test_a_launch_that_confirms_names_the_trial_that_it_repeats() -> None:
+    form = run_form(outcome(21, kind="confirm", repeats=5), [])
+    assert (form.name, form.tags["kind"], form.tags["repeats"]) == ("021-confirm", "confirm", "5")
+    assert "repeats" not in run_form(outcome(5), []).tags
+
+
 def test_best_point_of_nothing_valid_is_none() -> None:
     assert best_point([point(valid=False)]) is None
 

@@ -133,7 +133,9 @@ def test_what_a_killed_tuner_had_in_the_making_goes(tmp_path: Path) -> None:
 
 
 WRITERS = {
-    # The journal appends; everything else that is written here is derived, or made by a launch.
+    # The journals append; everything else that is written here is derived, or made by a launch.
+    "sweeper/search/optuna_file.py",
+    "sweeper/search/priors/kept.py",  # a cache beside the studies; a torn line is computed again
     "sweeper/tracking/journal.py",
     "sweeper/tracking/paths.py",
     "sweeper/tracking/mlflow_fill.py",
