@@ -17,6 +17,7 @@ from sweeper.config.quality_checks import KINDS as QUALITY_KINDS
 from sweeper.config.quality_checks import check_quality
 from sweeper.config.recipe_checks import check_recipes
 from sweeper.config.schema import SweeperConfig
+from sweeper.config.search_checks import check_confirm, check_prior, check_stop
 from sweeper.config.suggest import did_you_mean
 from sweeper.config.workload_checks import DISTRIBUTIONS, KINDS, check_workload
 from sweeper.errors import ConfigError
@@ -31,7 +32,7 @@ CHOICES = {
     "workload.length_distribution": DISTRIBUTIONS,
     "quality.kind": QUALITY_KINDS,
     "objective.kind": ("frontier", "slo", "point", "metrics"),
-    "sampler.kind": ("auto", "gp", "tpe", "random", "nsgaii", "qmc", "grid"),
+    "sampler.kind": ("auto", "gp", "staged", "tpe", "nsgaii", "random", "qmc", "grid"),
     "launcher.kind": ("local",),
     "select.prefer": ("throughput", "latency", "quality"),
 }
@@ -53,6 +54,7 @@ POSITIVE = (
     "budget.launches",
     "budget.minutes",
     "budget.money",
+    "budget.patience_launches",
     "hardware.device_count",
     "hardware.memory_gib",
     "hardware.bandwidth_gbs",
@@ -263,6 +265,9 @@ CHECKS: tuple[Callable[[SweeperConfig], None], ...] = (
     check_engine,
     check_recipes,
     check_quality,
+    check_prior,
+    check_confirm,
+    check_stop,
     _objective,
     _hardware,
     _tracking,

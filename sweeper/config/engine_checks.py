@@ -24,15 +24,22 @@ class Nature:
     Attributes:
         elsewhere: the server is not started here: it has an address, and its deployment is given.
         takes_batches: it gets all requests at once and is not driven over HTTP.
+        tabled: nothing is launched: it serves a table, from which come space and load levels that
+            are not given.
+        simulated: nothing is launched: load levels are predicted from means.
     """
 
     elsewhere: bool = False
     takes_batches: bool = False
+    tabled: bool = False
+    simulated: bool = False
 
 
 NATURES = {
     "openai": Nature(elsewhere=True),
     "vllm_offline": Nature(takes_batches=True),
+    "replay": Nature(tabled=True),
+    "simulate": Nature(simulated=True),
 }
 
 
@@ -47,13 +54,44 @@ def check_engine(cfg: SweeperConfig) -> None:
             "another one",
             "leave engine.base_url out, or drive that server: engine=openai",
         )
+    if nature.tabled:
+        _check_tabled(cfg)
+    elif cfg.engine.table is not None:
+        raise ConfigError(
+            f"engine={cfg.engine.name} launches deployments, and engine.table names a table of "
+            "measured ones",
+            "leave engine.table out, or search that table: engine=replay",
+        )
+    if nature.simulated:
+        _check_simulated(cfg)
     if nature.takes_batches:
         _check_batches(cfg)
+    elif nature.tabled:
+        return  # its levels are of whatever kind the table has
     elif cfg.load.kind == BATCH:
         raise ConfigError(
             f"load.kind=batch gives all requests to the engine at once, and engine="
             f"{cfg.engine.name} is driven request by request",
             f"use load=closed, or an engine for batches: engine={_names('takes_batches')}",
+        )
+
+
+def is_tabled(cfg: SweeperConfig) -> bool:
+    """Whether the engine serves a table instead of launching anything."""
+    return NATURES.get(cfg.engine.name, Nature()).tabled
+
+
+def _check_tabled(cfg: SweeperConfig) -> None:
+    if not cfg.engine.table:
+        raise ConfigError(
+            f"engine={cfg.engine.name} serves a table, and engine.table names none",
+            "for example engine.table=studies/NAME (a study of yours), or engine.table=FILE.csv",
+        )
+    given = next((key for key in _deployment_keys(cfg) if not key.startswith("space.")), None)
+    if given is not None:
+        raise ConfigError(
+            f"{given} is part of how a server is started, and engine={cfg.engine.name} starts none",
+            f"leave {given} out: the table's deployments are what they are",
         )
 
 
@@ -79,6 +117,30 @@ def _deployment_keys(cfg: SweeperConfig) -> Iterator[str]:
         yield from (f"engine.{place}.{name}" for name in getattr(cfg.engine, place))
     if cfg.model.dtype is not None:
         yield "model.dtype"
+
+
+def _check_simulated(cfg: SweeperConfig) -> None:
+    name, load = cfg.engine.name, cfg.load
+    if load.kind not in {"closed", "open"} or (
+        load.kind == "open" and load.arrivals not in {"constant", "poisson"}
+    ):
+        kind = f"load.arrivals={load.arrivals}" if load.kind == "open" else f"load.kind={load.kind}"
+        raise ConfigError(
+            f"engine={name} predicts streams and steady request rates, and no {kind}",
+            "use load=closed, load=open or load=constant",
+        )
+    if load.levels == "slo":
+        raise ConfigError(
+            f"load.levels=slo counts single requests that keep a limit, and engine={name} has "
+            "percentiles alone",
+            "use load=closed with select.slo, which goes by the predicted P95",
+        )
+    if cfg.quality.kind != "none":
+        raise ConfigError(
+            f"quality.kind={cfg.quality.kind} judges what a deployment writes, and engine={name} "
+            "writes nothing",
+            "use quality=none here, and judge the same deployment with engine=vllm",
+        )
 
 
 def _check_batches(cfg: SweeperConfig) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from sweeper.config.engine_checks import is_tabled
 from sweeper.config.schema import GoodputConfig, LoadConfig, SweeperConfig
 from sweeper.errors import ConfigError
 
@@ -40,6 +41,8 @@ MIN_SEARCHED_LEVELS = 3
 
 def check_load(cfg: SweeperConfig) -> None:
     """Run every check of the load. Raises ConfigError for the first fault."""
+    if is_tabled(cfg) and not getattr(cfg.load, LADDERS[cfg.load.kind]):
+        return  # the table's own levels are filled in
     for one in _CHECKS:
         one(cfg.load)
     _objective_level(cfg)

@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.config.schema_quality import QualityConfig, QuantizeConfig, RecipeConfig
+from sweeper.config.schema_search import ConfirmConfig, PriorConfig, StopConfig
 
 __all__ = [
+    "ConfirmConfig",
+    "PriorConfig",
     "QualityConfig",
     "QuantizeConfig",
     "RecipeConfig",
+    "StopConfig",
     "SweeperConfig",
 ]
 
@@ -92,6 +96,8 @@ class EngineConfig:
     """How long to wait for another tuner's launch on the same devices; 0 does not wait."""
     memory_patience_s: float = 60.0
     """How long device memory may take to come to rest before a start, and back after a stop."""
+    table: str | None = None
+    """replay: the file, or the study's folder, whose deployments are served instead of launched."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of one engine variant only (the mock's dials, say)."""
 
@@ -236,9 +242,10 @@ class ObjectiveConfig:
 class SamplerConfig:
     name: str = "auto"
     kind: str = "auto"
-    """auto | gp | tpe | random | nsgaii | qmc | grid"""
+    """auto | gp | staged | tpe | nsgaii | qmc | random | grid"""
     seed: int = 1
-    startup_trials: int = 5
+    startup_trials: int | None = None
+    """Trials known before a sampler begins to model; None: 3 for gp, 5 for tpe and nsgaii."""
 
 
 @dataclass
@@ -250,6 +257,8 @@ class BudgetConfig:
     minutes: float | None = None
     money: float | None = None
     """In `hardware.currency`; needs `hardware.price_per_hour`."""
+    patience_launches: int | None = None
+    """The search ends when so many launches in a row gained nothing beyond noise."""
 
 
 @dataclass
@@ -314,6 +323,9 @@ class SweeperConfig:
     quality: QualityConfig = field(default_factory=QualityConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    stop: StopConfig = field(default_factory=StopConfig)
+    confirm: ConfirmConfig = field(default_factory=ConfirmConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     select: SelectConfig = field(default_factory=SelectConfig)

@@ -1,7 +1,7 @@
 """What a study tries next. New deployments only: planned ones first, then the sampler's.
 
-    what an earlier run left in mid-air → retries it still owed → baseline → seeds
-        → sampler ⇄ (known or refused: ask again)
+    what an earlier run left in mid-air → retries it still owed → baseline → seeds of the space
+        → seeds of prior knowledge → sampler ⇄ (known or refused: ask again)
 
 A sampler that keeps proposing what is known, or what arithmetic or a learnt bound refuses, is
 helped out with a random deployment that is neither. The baseline is never refused by a bound.
@@ -12,29 +12,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sweeper.estimate.violation import Violation
+from sweeper.pareto.repeats import CONFIRM
 from sweeper.search.bounds.bound import Bound
 from sweeper.search.bounds.learn import Lessons
+from sweeper.search.confirmation.turns import Turn
 from sweeper.search.in_flight import InFlight
+from sweeper.search.policy.chooser import Ground, Guide
+from sweeper.search.policy.costs import Costs
+from sweeper.search.policy.open import Check, Open, Raw
 from sweeper.search.proposals import Proposal, Proposals
-from sweeper.space.canonical import (
-    as_raw,
-    baseline,
-    canonical,
-    deployment_hash,
-    enumerate_canonical,
-)
+from sweeper.search.samplers import is_modelling, make_chooser, sampler_kind
+from sweeper.space.canonical import as_raw, baseline, canonical, deployment_hash
 from sweeper.space.model import Space
 from sweeper.trial.outcome import TrialOutcome
 
-Check = Callable[[Mapping[str, Any]], list[Violation]]
-Raw = dict[str, Any]
-
 MAX_FRUITLESS_IN_A_ROW = 5
-ENUMERATION_LIMIT = 20_000
-RANDOM_TRIES = 200
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Candidate:
     """A deployment nobody tried.
 
     Attributes:
-        kind: baseline | seed | search.
+        kind: baseline | seed | search | confirm.
         deployment: canonical form.
         deployment_hash: of it.
         proposal: Optuna's side of it; None if it lies outside what the sampler searches.
@@ -50,6 +44,7 @@ class Candidate:
         bound: the learnt bound it lies in; None if no failed launch speaks against it.
         number: of the trial it goes on with; None for a new one.
         attempt: which launch of that trial it is.
+        turn: of a confirmation, which launches what is known already: what it repeats, and how.
     """
 
     kind: str
@@ -60,6 +55,20 @@ class Candidate:
     bound: Bound | None = None
     number: int | None = None
     attempt: int = 1
+    turn: Turn | None = None
+
+    @classmethod
+    def of_turn(cls, turn: Turn) -> Candidate:
+        """The launch of a confirmation. The sampler is not told of it."""
+        return cls(
+            CONFIRM,
+            dict(turn.deployment),
+            turn.deployment_hash,
+            None,
+            number=turn.number,
+            attempt=turn.attempt,
+            turn=turn,
+        )
 
 
 class Candidates:
@@ -71,9 +80,12 @@ class Candidates:
         proposals: the Optuna study over `searched`.
         check: rules a canonical deployment breaks.
         known: deployment hash → its outcome; read anew each time.
-        seed: of the random way out.
         lessons: what failed launches teach; read anew each time.
-        in_order: walk the listed space instead of asking the sampler (`sampler=grid`).
+        guide: prior knowledge, which seeds and orders; None without any.
+        costs: what a launch of a deployment costs.
+        by_cost: True where the budget is time or money, and not launches.
+        era: changes when what `check` refuses may have changed.
+        tell: says something to the user.
     """
 
     def __init__(
@@ -84,9 +96,12 @@ class Candidates:
         check: Check,
         known: Callable[[], Mapping[str, TrialOutcome]],
         *,
-        seed: int,
         lessons: Callable[[], Lessons] = Lessons,
-        in_order: bool = False,
+        guide: Guide | None = None,
+        costs: Costs | None = None,
+        by_cost: bool = False,
+        era: Callable[[], object] = lambda: None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._space = space
         self._searched = searched
@@ -94,8 +109,21 @@ class Candidates:
         self._check = check
         self._known = known
         self._lessons = lessons
-        self._random = random.Random(seed)
-        self._in_order = in_order
+        self._guide = guide
+        self._seed = proposals.sampler.seed
+        self._open = Open(searched, check, lessons, era)
+        self._chooser = make_chooser(
+            Ground(
+                searched,
+                self._open,
+                proposals.objective,
+                proposals.sampler,
+                costs or Costs(),
+                by_cost=by_cost,
+                guide=guide,
+                tell=tell,
+            )
+        )
 
     def each(self, interrupted: InFlight | None = None) -> Iterator[Candidate]:
         """All candidates in order; ends when nothing is left to try.
@@ -120,7 +148,22 @@ class Candidates:
                 # Nothing can be compared without it, so a later run tries it again.
                 attempt = known.attempt + 1
                 yield self._planned(kind, raw, number=known.number, attempt=attempt)
+        yield from self._guided()
         yield from self._sampled()
+
+    def _guided(self) -> Iterator[Candidate]:
+        """What prior knowledge would launch first, one at a time: each is learnt from."""
+        while self._guide is not None:
+            suggested = self._guide.seeds(1)
+            known = self._known()
+            new = [
+                raw
+                for raw in suggested
+                if deployment_hash(canonical(self._space, raw)) not in known
+            ]
+            if not new:
+                return
+            yield self._planned("seed", new[0])
 
     def _owed(self) -> Iterator[Candidate]:
         """Second attempts that the end of an earlier run cut off: every fault gets exactly one."""
@@ -148,16 +191,35 @@ class Candidates:
         return Candidate(kind, deployment, digest, proposal, violations, bound, number, attempt)
 
     def _sampled(self) -> Iterator[Candidate]:
+        if self._chooser is None:
+            yield from self._proposed()
+            return
+        while True:
+            outcomes = sorted(self._known().values(), key=lambda outcome: outcome.number)
+            deployment = self._chooser.choose(outcomes, {})
+            if deployment is None:
+                return
+            proposal = self._proposals.ask(as_raw(self._searched, deployment))
+            yield Candidate("search", deployment, proposal.deployment_hash, proposal)
+
+    def _proposed(self) -> Iterator[Candidate]:
+        """What one of Optuna's samplers proposes, helped out where it only repeats itself."""
         fruitless = 0
         while True:
-            proposal = self._next(helped=fruitless >= MAX_FRUITLESS_IN_A_ROW)
+            known = self._known()
+            helped = fruitless >= MAX_FRUITLESS_IN_A_ROW
+            proposal = self._untried(known) if helped else self._proposals.ask()
             if proposal is None:
                 return
-            twin = self._known().get(proposal.deployment_hash)
-            if twin is not None:
-                self._proposals.tell(proposal, twin)
+            if proposal.deployment_hash in known:
+                self._proposals.drop(proposal)
                 fruitless += 1
                 continue
+            if not self._open.has(proposal.deployment_hash):
+                self._proposals.drop(proposal)
+                proposal = self._listed_instead(proposal.deployment, known)
+                if proposal is None:
+                    return
             violations = tuple(self._check(proposal.deployment))
             bound = self._lessons().refusing(proposal.deployment)
             fruitless = fruitless + 1 if violations or bound is not None else 0
@@ -170,34 +232,26 @@ class Candidates:
                 bound,
             )
 
-    def _next(self, *, helped: bool) -> Proposal | None:
-        if not helped and not self._in_order:
-            return self._proposals.ask()
-        raw = self._untried()
-        return None if raw is None else self._proposals.ask(raw)
+    def _listed_instead(
+        self, deployment: Raw, known: Mapping[str, TrialOutcome]
+    ) -> Proposal | None:
+        """What a space that lists its deployments has in the place of one that it has not.
 
-    def _untried(self) -> Raw | None:
+        The nearest, so that a sampler that models gets what it asked for; at random, if it does not
+        model and was to draw evenly.
+        """
+        chance = random.Random(repr((self._seed, len(known))))
+        found = (
+            self._open.nearest(deployment, known, chance)
+            if is_modelling(sampler_kind(self._proposals.sampler))
+            else self._open.any(known, chance)
+        )
+        return None if found is None else self._proposals.ask(as_raw(self._searched, found))
+
+    def _untried(self, known: Mapping[str, TrialOutcome]) -> Proposal | None:
         """A random deployment that is new and that nothing refuses; None if there is none."""
-        everything = enumerate_canonical(self._searched, ENUMERATION_LIMIT)
-        drawn: Iterator[Raw]
-        if everything is None:
-            drawn = (self._draw() for _ in range(RANDOM_TRIES))
-        else:
-            if not self._in_order:
-                self._random.shuffle(everything)
-            drawn = iter(everything)
-        known, lessons = self._known(), self._lessons()
-        for deployment in drawn:
-            is_new = deployment_hash(deployment) not in known
-            if is_new and lessons.refusing(deployment) is None and not self._check(deployment):
-                return as_raw(self._searched, deployment)
-        return None
-
-    def _draw(self) -> Raw:
-        raw = {
-            parameter.name: self._random.choice(parameter.values)
-            if parameter.values is not None
-            else self._random.uniform(float(parameter.low or 0), float(parameter.high or 0))
-            for parameter in self._searched.parameters
-        }
-        return canonical(self._searched, raw)
+        chance = random.Random(repr((self._seed, len(known))))
+        deployment = self._open.any(known, chance)
+        if deployment is None:
+            return None
+        return self._proposals.ask(as_raw(self._searched, deployment))

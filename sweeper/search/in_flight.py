@@ -39,7 +39,8 @@ def note(path: Path, launch: InFlight) -> None:
             read-only. It must not be started then.
     """
     secure_room(reserve_beside(path))
-    atomic_write_text(path, json.dumps(asdict(launch)))
+    # Not flushed to the disk: after a power cut nothing runs that the note could tell of.
+    atomic_write_text(path, json.dumps(asdict(launch)), flushed=False)
 
 
 def clear(path: Path) -> None:

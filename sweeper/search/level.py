@@ -35,6 +35,11 @@ class LevelChoice:
         if concurrency is not None:
             self._level = level_name({"kind": load.kind, "concurrency": concurrency})
 
+    @property
+    def name(self) -> str | None:
+        """The level's name where it is the same in every trial, else None."""
+        return self._level
+
     def point(self, outcome: TrialOutcome) -> Point | None:
         """The valid point that speaks for a trial, None if there is none."""
         valid = outcome.valid_points

@@ -6,18 +6,22 @@ Whatever is chosen here, every metric of every point is journalled; the objectiv
 latency (down), against a fixed corner taken from the baseline. One launch gives one number, in
 nats², that grows when any part of the curve moves out. Natural logarithms make a gain of 10 % worth
 the same at every load.
+
+A launch that was cut short is told as what it may have been at best: what was measured, and for
+the levels that were not, the bound by which it was cut; never more than the best whole trial had.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sweeper.config.schema import LoadConfig, ObjectiveConfig, SloConfig
 from sweeper.errors import StudyError
 from sweeper.search.level import LevelChoice
+from sweeper.trial.cutting import CEILING, OPTIMISTIC, QUALITY_AT_MOST
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
 from sweeper.verdicts import Verdict
 
@@ -113,6 +117,7 @@ class Objective:
     ) -> None:
         self._cfg = cfg
         self._slo = slo
+        self._load = load
         self._level = LevelChoice(load, cfg.concurrency)
         self._with_quality = with_quality
         self.corner: Corner | None = None
@@ -130,6 +135,50 @@ class Objective:
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:
         return ["maximize" if sign > 0 else "minimize" for _, sign in self._signed_names()]
+
+    @property
+    def kind(self) -> str:
+        return self._cfg.kind
+
+    @property
+    def with_quality(self) -> bool:
+        return self._with_quality
+
+    def quality(self, outcome: TrialOutcome) -> float | None:
+        """What counts as the outcome's quality, None if it was not measured or does not count."""
+        if not self._with_quality:
+            return None
+        if outcome.quality is None:
+            # Nobody judges the output of a launch that was cut short: what it may be at best.
+            at_most = outcome.learnt.get(QUALITY_AT_MOST)
+            return None if at_most is None else float(at_most)
+        return self._quality(outcome.quality)
+
+    def levels(self, outcome: TrialOutcome) -> dict[str, tuple[float, ...]]:
+        """Load level → log throughput, and minus log latency (`slo`: log room under the limits).
+
+        Larger is better in both. Empty where levels do not compare: other kinds of objective, and
+        ladders that end where the deployment does.
+        """
+        if self._cfg.kind not in {"frontier", "slo"} or self._load.levels != "given":
+            return {}
+        if outcome.verdict is not Verdict.OK or (self._cfg.kind == "frontier" and not self.corner):
+            return {}
+        found: dict[str, tuple[float, ...]] = {}
+        for point in outcome.valid_points:
+            throughput = point.metrics.get(self._cfg.throughput_metric)
+            second = self._second(point)
+            if throughput and second is not None:
+                found[point.level] = (math.log(throughput), second)
+        return found
+
+    def _second(self, point: Point) -> float | None:
+        """What stands against throughput at a level; None if it was not measured."""
+        if self._cfg.kind == "slo":
+            room = -slo_excess(point, self._slo)
+            return room if math.isfinite(room) else 1.0  # without limits all are kept
+        latency = point.metrics.get(self._cfg.latency_metric)
+        return -math.log(latency) if latency else None
 
     def _signed_names(self) -> list[tuple[str, int]]:
         quality = [("quality", +1)] if self._with_quality else []
@@ -152,7 +201,7 @@ class Objective:
             return Told(None, _violation(outcome))
         if outcome.verdict is not Verdict.OK or not outcome.valid_points:
             return Told(None, 0.0)
-        values = self._values(outcome)
+        values = self._bound(outcome) if outcome.partial is not None else self._values(outcome)
         if values is None:
             # A missed promise is the deployment's; a missing measurement is not.
             return Told(None, max(0.0, self._slo_excess(outcome), self._rate_missed(outcome)))
@@ -169,6 +218,26 @@ class Objective:
         if outcome.quality is None:
             return None
         return (*first, self._quality(outcome.quality))
+
+    def _bound(self, outcome: TrialOutcome) -> tuple[float, ...] | None:
+        """The most that a launch which was cut short may be worth; None if not even that counts."""
+        is_of_all_levels = self._cfg.kind in {"frontier", "slo"}
+        bounds = _bounds(outcome.learnt.get(OPTIMISTIC, {})) if is_of_all_levels else []
+        first = self._performance(replace(outcome, points=[*outcome.points, *bounds]))
+        if first is None:
+            return None
+        values = first
+        if self._with_quality and self._cfg.kind != "metrics":
+            quality = outcome.learnt.get(QUALITY_AT_MOST)
+            if quality is None:
+                return None
+            values = (*first, float(quality))
+        ceiling = outcome.learnt.get(CEILING) or [None] * len(values)
+        signs = [sign for _, sign in self._signed_names()]
+        return tuple(
+            value if most is None else sign * min(sign * value, sign * most)
+            for value, most, sign in zip(values, ceiling, signs, strict=True)
+        )
 
     def _quality(self, score: QualityScore) -> float:
         """The baseline's own where the two cannot be told apart: noise is no goal."""
@@ -198,6 +267,8 @@ class Objective:
         values = dict(point.metrics)
         if outcome.quality is not None:
             values["quality"] = self._quality(outcome.quality)
+        elif QUALITY_AT_MOST in outcome.learnt:
+            values["quality"] = float(outcome.learnt[QUALITY_AT_MOST])
         wanted = self.names if self._cfg.kind == "metrics" else self.names[:2]
         found = [values[name] for name in wanted if name in values]
         return tuple(found) if len(found) == len(wanted) else None
@@ -211,6 +282,11 @@ class Objective:
         if self._cfg.kind not in {"point", "metrics"}:
             return 0.0
         return self._level.missed(outcome)
+
+
+def _bounds(optimistic: Mapping[str, Mapping[str, float]]) -> list[Point]:
+    """Bounds of levels that were not driven, as points: for the arithmetic here alone."""
+    return [Point({}, dict(metrics), {}, 0, True) for metrics in optimistic.values()]
 
 
 def slo_excess(point: Point, slo: SloConfig) -> float:

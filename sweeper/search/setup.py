@@ -13,9 +13,11 @@ from sweeper.config.deadlines import quantize_s
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.trust import runs_model_code
 from sweeper.engine.flag_check import FLAG_PREFIX, Refusal
-from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue
+from sweeper.engine.protocol import Engine, EngineFacts, ParameterValue, Tabled
+from sweeper.engine.replay.table import Table
 from sweeper.estimate import rules
 from sweeper.estimate.facts import missing_models
+from sweeper.estimate.memory_launch import Calibration
 from sweeper.estimate.violation import Violation
 from sweeper.estimate.weights import QuantizedWeights
 from sweeper.hardware.detect import to_manifest
@@ -137,17 +139,23 @@ class StudySetup:
         }
 
     def violations(
-        self, deployment: Mapping[str, Any], longest_reference_tokens: int = 0
+        self,
+        deployment: Mapping[str, Any],
+        longest_reference_tokens: int = 0,
+        calibration: Calibration | None = None,
     ) -> list[Violation]:
         """Rules a canonical deployment breaks, the flags of every launch counted in.
 
         Args:
             longest_reference_tokens: longest text of the quality suite, once it is known.
+            calibration: what launches of the study told of memory.
         """
+        if (refusal := self._not_in_table(deployment)) is not None:
+            return [refusal]
         served = self.selection.serve({**self.cfg.engine.args, **deployment})
         sent = served.parameters
         proven = rules.check(
-            {name: self._engine_word(name, value) for name, value in sent.items()},
+            self.in_words(sent),
             model=self.model.facts,
             hardware=self.hardware,
             engine=self.engine_facts,
@@ -155,8 +163,20 @@ class StudySetup:
             required_tokens=max(self.required_tokens, longest_reference_tokens),
             missing=missing_models(self.cfg.model),
             weights=served.weights,
+            calibration=calibration,
         )
         return [*self._not_taken(deployment, sent), *served.violations, *proven]
+
+    def _not_in_table(self, deployment: Mapping[str, Any]) -> Violation | None:
+        """Why a table cannot be asked for a deployment; None if it can, or nothing is tabled."""
+        refused = self.table.refusal(deployment) if self.table is not None else None
+        # No parameter is to blame: another value of any of them may be in the table.
+        return None if refused is None else Violation(*refused, ())
+
+    @property
+    def table(self) -> Table | None:
+        """The table that stands in the place of launches, None if there are launches."""
+        return self.engine.table if isinstance(self.engine, Tabled) else None
 
     def _not_taken(self, deployment: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Violation]:
         """Values that the installed engine does not take, by the words that it knows them by."""
@@ -171,6 +191,10 @@ class StudySetup:
             if (name := refusal.asked.parameter) in deployment
             and same(sent[name], refusal.asked.value)
         ]
+
+    def in_words(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """A served deployment in the words that arithmetic is told, which are the engine's."""
+        return {name: self._engine_word(name, value) for name, value in sent.items()}
 
     def _engine_word(self, parameter: str, value: Any) -> Any:
         """The engine's name for a value of the study, mostly the same."""
@@ -198,6 +222,8 @@ class StudySetup:
         it states its method in its config.json; the draft or EAGLE model of the configuration is
         filled in where speculation needs one.
         """
+        if self.table is not None:  # it knows deployments by what they are called
+            return Resolved(self.model.path, dict(deployment))
         parameters = without_recipe_fields(deployment)
         name = parameters.pop("quantization", None)
         path, method = self.selection.path(deployment), self.selection.method(deployment)
@@ -250,6 +276,9 @@ class StudySetup:
 
         A server that was not started here occupies all that its user says it has.
         """
+        row = self.table.lookup(deployment) if self.table is not None else None
+        if row is not None:
+            return row.device_count
         if not self.engine.needs_checkpoint:
             return self.hardware.device_count
         if self.hardware.kind != "cuda":

@@ -33,6 +33,10 @@ REFUSED = [
     (["engine=vllm_offline", "workload.beam_width=2"], "no beam search", "beam_width=1"),
     (["load=batch"], "load.kind=batch", "engine=vllm_offline"),
     (["engine=mock", "load.kind=batch"], "engine=mock is driven", "engine=vllm_offline"),
+    (["engine=simulate", "quality=agreement"], "writes nothing", "quality=none"),
+    (["engine=simulate", "load=ramp"], "no load.kind=ramp", "load=closed"),
+    (["engine=simulate", "load=burst"], "no load.arrivals=gamma", "load=constant"),
+    (["engine=simulate", "load=slo", "load.goodput.ttft_ms=9"], "percentiles alone", "select.slo"),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweeper.config.schema import BudgetConfig
-from sweeper.search.budget import Spent, eta_s, exhausted
+from sweeper.search.budget import Account, Eta, Spent, exhausted
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
 
@@ -47,8 +47,61 @@ def test_an_open_budget_goes_on() -> None:
     assert exhausted(Spent.of(TRIALS, 4.0, 1), BudgetConfig(launches=3, minutes=4)) is None
 
 
-def test_eta_from_the_mean_launch() -> None:
-    spent = Spent.of(TRIALS, None, 1)
-    assert eta_s(TRIALS, spent, BudgetConfig(launches=4)) == pytest.approx(2 * 90)
-    assert eta_s([], Spent.of([], None, 1), BudgetConfig(launches=4)) is None
-    assert eta_s(TRIALS, spent, BudgetConfig(launches=None)) is None
+def account(*trials: TrialOutcome, price: float | None = None, devices: int = 1) -> Account:
+    made = Account(price, devices)
+    made.update(trials)
+    return made
+
+
+def test_eta_from_the_mean_launch_and_how_they_vary() -> None:
+    eta = account(*TRIALS).eta(BudgetConfig(launches=4))
+    assert eta is not None and eta.s == pytest.approx(2 * 90)
+    # Two to come and two seen: the deviation counts sqrt(2 + 2) times.
+    assert eta.high_s == pytest.approx(180 + 1.2816 * 42.4264 * 2, rel=1e-3)
+    assert eta.low_s == pytest.approx(180 - 1.2816 * 42.4264 * 2, rel=1e-3)
+    assert account().eta(BudgetConfig(launches=4)) is None
+    assert account(*TRIALS).eta(BudgetConfig(launches=None)) is None
+
+
+def test_one_launch_does_not_tell_how_they_vary() -> None:
+    assert account(TRIALS[0]).eta(BudgetConfig(launches=3)) == Eta(120.0)
+
+
+def test_what_ends_first_ends_the_study() -> None:
+    soon = account(*TRIALS).eta(BudgetConfig(launches=100, minutes=4))
+    assert soon == Eta(60.0, 60.0, 60.0)
+    paid = account(*TRIALS, price=2.0, devices=1)
+    eta = paid.eta(BudgetConfig(launches=None, money=0.2))
+    assert eta is not None and eta.s == pytest.approx(180.0)
+
+
+def test_a_launch_costs_the_devices_that_it_used() -> None:
+    two, all_eight = trial(0, 3600), trial(1, 3600)
+    two.manifest = {"devices": 2}
+    assert account(two, all_eight, price=3.0, devices=8).spent.money == pytest.approx(30.0)
+
+
+def test_an_account_kept_step_by_step_is_the_same() -> None:
+    made = Account(4.0, 2)
+    for count in range(len(TRIALS) + 1):
+        made.update(TRIALS[:count])
+    assert made == account(*TRIALS, price=4.0, devices=2)
+
+
+def test_patience_ends_a_search_that_gains_nothing() -> None:
+    spent, patient = Spent.of(TRIALS, None, 1), BudgetConfig(launches=9, patience_launches=5)
+    assert exhausted(spent, patient, quiet_launches=4) is None
+    reason = exhausted(spent, patient, quiet_launches=5, noise_share=0.05)
+    assert reason is not None and "last 5 launches gained nothing beyond noise (5.0%)" in reason
+    assert exhausted(spent, BudgetConfig(launches=9), quiet_launches=500) is None
+
+
+def test_a_clock_of_the_engines_own_says_what_was_spent_and_not_how_long_one_waits() -> None:
+    launches = [trial(0, 100), trial(1, 100)]
+    for launch in launches:
+        launch.timings_s["real"] = 1.0
+    virtual = account(*launches)
+    assert virtual.is_virtual and virtual.spent.minutes == pytest.approx(200 / 60)
+    eta = virtual.eta(BudgetConfig(launches=12))
+    assert eta is not None and eta.s == pytest.approx(10.0)
+    assert not account(*TRIALS).is_virtual

@@ -41,9 +41,7 @@ def candidates(
     objective = Objective(ObjectiveConfig(kind="point"), SloConfig(), LoadConfig(), False)
     proposals = Proposals(path, SPACE, SamplerConfig(kind="random"), objective)
     made = lessons or Lessons()
-    return Candidates(
-        SPACE, SPACE, proposals, lambda _: [], lambda: known, seed=1, lessons=lambda: made
-    )
+    return Candidates(SPACE, SPACE, proposals, lambda _: [], lambda: known, lessons=lambda: made)
 
 
 def test_bounds_refuse_seeds_and_proposals_but_never_the_baseline(tmp_path: Path) -> None:

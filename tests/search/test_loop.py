@@ -24,7 +24,7 @@ from sweeper.tracking.journal import Journal
 from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.trial.plan import TrialPlan
-from sweeper.trial.progress import Event, Note, StudyProgress
+from sweeper.trial.progress import Event, Note
 from sweeper.trial.run import TrialResult
 from sweeper.verbs.running import prepare
 from sweeper.verdicts import Diagnosis, Phase, Verdict
@@ -104,7 +104,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             [
                 "engine=mock", "hardware=h100_80gb", "model=qwen7b", "load.concurrency=[1,4]",
                 f"space={tmp_path / 'space.yaml'}", "sampler=random", "tracking=none",
-                "budget.launches=30", "quality=none", *settings,
+                "budget.launches=30", "quality=none", "confirm=none", *settings,
             ],
             device_kind="cpu",
         )  # fmt: skip
@@ -119,10 +119,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
                 return made.launch(plan)
 
         monkeypatch.setattr("sweeper.search.loop.LocalLauncher", Launcher)
-        # Where the study stands is told after every trial; it takes most of the time here.
-        monkeypatch.setattr(
-            "sweeper.search.loop.summarise_progress", lambda *_: StudyProgress(0, "")
-        )
         return made
 
     yield make

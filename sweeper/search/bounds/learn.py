@@ -73,22 +73,89 @@ def learn(outcomes: Iterable[TrialOutcome], dropped: Collection[str] = ()) -> Le
         outcomes: the journal, in any order.
         dropped: ids of bounds that its user took back.
     """
-    ordered = sorted(outcomes, key=lambda outcome: (outcome.number, outcome.attempt))
-    defaults = known_defaults(ordered)
-    latest = {outcome.number: outcome for outcome in ordered}
-    found = [bound for outcome in latest.values() for bound in _taught_by(outcome, defaults)]
-    found += _out_of_touch(ordered, defaults)
-    worked = [outcome for outcome in ordered if outcome.verdict is Verdict.OK]
-    active, taken_back, contradicted = [], [], []
-    for bound in sorted(found, key=_age):
-        against = _contradiction(bound, worked)
-        if against is not None:
-            contradicted.append((bound, against))
-        elif bound.id in dropped:
-            taken_back.append(bound)
-        else:
-            active.append(bound)
-    return Lessons(tuple(active), tuple(taken_back), tuple(contradicted))
+    learner = Learner()
+    learner.follow(sorted(outcomes, key=_turn))
+    return learner.lessons(dropped)
+
+
+class Learner:
+    """Learns from a journal as it grows, so that an outcome costs what it teaches.
+
+    Of a bound it is remembered how many trials that worked have been held against it, and of a
+    trial whether it may teach at all: nearly none does.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._taken = 0
+        self._last = (-1, 0)
+        self._told: dict[str, set[float]] = {}
+        self._teachers: dict[int, TrialOutcome] = {}
+        self._worked: list[TrialOutcome] = []
+        self._launched: list[TrialOutcome] = []
+        self._lost_touch = False
+        self._held: dict[str, _Held] = {}
+
+    def follow(self, outcomes: Sequence[TrialOutcome]) -> None:
+        """Take up what has come to a journal since the last time; it only grows."""
+        fresh = outcomes[self._taken :]
+        if any(_turn(outcome) < self._last for outcome in fresh):
+            # A second attempt of an earlier trial: lessons go by trials, not by lines.
+            self._forget()
+            fresh = sorted(outcomes, key=_turn)
+        for outcome in fresh:
+            self._take(outcome)
+            self._last = _turn(outcome)
+        self._taken = len(outcomes)
+
+    def lessons(self, dropped: Collection[str] = ()) -> Lessons:
+        """What has been learnt so far, see `learn`."""
+        defaults = _agreed(self._told)
+        found = [bound for one in self._teachers.values() for bound in _taught_by(one, defaults)]
+        if self._lost_touch:
+            found += _out_of_touch(self._launched, defaults)
+        active, taken_back, contradicted = [], [], []
+        for bound in sorted(found, key=_age):
+            against = self._contradiction(bound)
+            if against is not None:
+                contradicted.append((bound, against))
+            elif bound.id in dropped:
+                taken_back.append(bound)
+            else:
+                active.append(bound)
+        return Lessons(tuple(active), tuple(taken_back), tuple(contradicted))
+
+    def _take(self, outcome: TrialOutcome) -> None:
+        self._teachers.pop(outcome.number, None)
+        if _teaching(outcome, str(outcome.learnt.get("rule", ""))) is not None:
+            self._teachers[outcome.number] = outcome
+        if outcome.verdict is Verdict.OK:
+            self._worked.append(outcome)
+        if outcome.launched:
+            self._launched.append(outcome)
+            self._lost_touch |= outcome.learnt.get("rule") == NCCL
+            _note_defaults(outcome, self._told)
+
+    def _contradiction(self, bound: Bound) -> int | None:
+        """Number of a trial that worked inside the region."""
+        held = self._held.get(bound.id)
+        if held is None or held.bound != bound:
+            held = self._held[bound.id] = _Held(bound)
+        if held.against is None:
+            held.against = _contradiction(bound, self._worked[held.checked :])
+        held.checked = len(self._worked)
+        return held.against
+
+
+@dataclass
+class _Held:
+    """A bound, and how far it has been held against trials that worked."""
+
+    bound: Bound
+    checked: int = 0
+    against: int | None = None
 
 
 def known_defaults(outcomes: Iterable[TrialOutcome]) -> dict[str, float]:
@@ -98,13 +165,21 @@ def known_defaults(outcomes: Iterable[TrialOutcome]) -> dict[str, float]:
     """
     told: dict[str, set[float]] = {}
     for outcome in outcomes:
-        effective = outcome.manifest.get("effective_args")
-        sources = (effective if isinstance(effective, Mapping) else {}, outcome.learnt)
+        if outcome.launched:
+            _note_defaults(outcome, told)
+    return _agreed(told)
+
+
+def _note_defaults(launch: TrialOutcome, told: dict[str, set[float]]) -> None:
+    effective = launch.manifest.get("effective_args")
+    for source in (effective if isinstance(effective, Mapping) else {}, launch.learnt):
         for name in STEADY:
-            for source in sources if outcome.launched and name not in outcome.deployment else ():
-                if is_number(source.get(name)):
-                    told.setdefault(name, set()).add(source[name])
-    return {name: values.pop() for name, values in told.items() if len(values) == 1}
+            if name not in launch.deployment and is_number(source.get(name)):
+                told.setdefault(name, set()).add(source[name])
+
+
+def _agreed(told: Mapping[str, set[float]]) -> dict[str, float]:
+    return {name: next(iter(values)) for name, values in told.items() if len(values) == 1}
 
 
 def refusing_bound(outcome: TrialOutcome) -> str | None:
@@ -122,6 +197,10 @@ def refused_counts(outcomes: Iterable[TrialOutcome]) -> dict[str, int]:
         if bound is not None:
             refused.setdefault(bound, set()).add(outcome.deployment_hash)
     return {bound: len(hashes) for bound, hashes in refused.items()}
+
+
+def _turn(outcome: TrialOutcome) -> tuple[int, int]:
+    return outcome.number, outcome.attempt
 
 
 def _age(bound: Bound) -> tuple[int, str]:

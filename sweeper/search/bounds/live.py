@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sweeper.errors import StudyError
-from sweeper.search.bounds.learn import Lessons, learn
+from sweeper.search.bounds.learn import Learner, Lessons
 from sweeper.search.bounds.store import read_dropped
 from sweeper.search.bounds.teachings import NCCL
 from sweeper.trial.outcome import TrialOutcome
@@ -32,6 +32,7 @@ class LearntBounds:
         self._dropped: frozenset[str] = read_dropped(path)
         self._is_damaged = False
         self._seen: tuple[int, frozenset[str]] | None = None
+        self._learner = Learner()
         self._lessons = Lessons()
         self.look(quietly=True)
 
@@ -40,7 +41,8 @@ class LearntBounds:
         outcomes = self._outcomes()
         state = (len(outcomes), self._read_dropped())
         if state != self._seen:
-            before, self._lessons = self._lessons, learn(outcomes, state[1])
+            self._learner.follow(outcomes)
+            before, self._lessons = self._lessons, self._learner.lessons(state[1])
             self._seen = state
             if not quietly:
                 self._tell(before)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sweeper.search.bounds.bound import Bound, Relation, Rest
 from sweeper.search.bounds.learn import (
     LEARNT_BOUND,
+    Learner,
     known_defaults,
     learn,
     learn_bounds,
@@ -437,3 +438,26 @@ def test_every_rule_of_the_table_is_one_that_an_engine_knows() -> None:
 
     known = {rule.name for rule in (*VLLM, *LAST_RESORT, *TRANSFORMERS, *OFFLINE_RULES)}
     assert {rule.split("/")[0] for rule in TEACHINGS} - known == {"flag_without_effect"}
+
+
+JOURNAL = [
+    baseline(),
+    failed(1, {UTIL: 0.5, LEN: 8192}, "no_kv_memory"),
+    failed(3, {SEQS: 256, MBT: 8192, TP: 2}, "no_kv_memory"),
+    outcome(4, deployment={UTIL: 0.4, LEN: 8192}),
+    outcome(5, deployment={SEQS: 512, MBT: 8192}, manifest={"effective_args": {UTIL: 0.8}}),
+    failed(6, {TP: 4}, "nccl", Verdict.INFRA),
+    failed(7, {TP: 2}, "nccl", Verdict.INFRA),
+    failed(8, {UTIL: 0.8}, "kv_too_small_for_max_model_len", max_model_len=32768),
+]
+
+
+@given(st.permutations(JOURNAL))
+def test_a_learner_that_follows_a_journal_knows_what_all_of_it_teaches(
+    journal: list[TrialOutcome],
+) -> None:
+    """Line by line, in any order: second attempts come late."""
+    learner = Learner()
+    for length in range(1, len(journal) + 1):
+        learner.follow(journal[:length])
+        assert learner.lessons() == learn(journal[:length])
