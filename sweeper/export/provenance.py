@@ -12,6 +12,7 @@ from sweeper.export.bundle import ExportInput, File, Files
 from sweeper.export.checkpoint import cache_warning, made_lines
 from sweeper.load.level import CLOSED, OPEN
 from sweeper.pareto.compare import interval_text
+from sweeper.pareto.confirmed_words import verdict_text
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.redaction import redact_data
 
@@ -73,7 +74,10 @@ def _status(source: ExportInput) -> str:
     if chosen.predicted:
         warnings.append("> **Predicted, not measured.** Measure it before relying on it.")
     elif not chosen.confirmed:
-        warnings.append("> **Not confirmed by repeats.** Its numbers come from one launch.")
+        warnings.append(f"> **Not confirmed by repeats.** {_unconfirmed(chosen)}")
+    elif chosen.confirmation is not None:
+        told = verdict_text(chosen.confirmation, slo=bool(chosen.slo))
+        warnings.append(f"> {markdown.sentence(told[:1].upper() + told[1:])}.")
     if source.public_flags.get(FLAG) is True:
         warnings.append(
             "> **It runs code that comes with the model** (`trust_remote_code`): read that code "
@@ -84,6 +88,13 @@ def _status(source: ExportInput) -> str:
             f"> **Its checkpoint lies in a cache.** {markdown.sentence(cache_warning(source))}"
         )
     return "\n>\n".join(warnings)
+
+
+def _unconfirmed(chosen: Recommendation) -> str:
+    how = f" To confirm it: {markdown.code(chosen.to_confirm)}" if chosen.to_confirm else ""
+    if chosen.confirmation is not None:
+        return f"Fresh launches beside the defaults did not settle it.{how}"
+    return f"Its numbers come from one launch.{how}"
 
 
 def _start(source: ExportInput) -> str:

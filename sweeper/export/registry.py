@@ -17,8 +17,8 @@ TARGETS: dict[str, str] = {
 }
 
 # What was measured on one engine says nothing of how another would do with its flags, and a server
-# that somebody else started is not ours to deploy.
-DEPLOYABLE = frozenset({"vllm", "mock"})
+# that somebody else started is not ours to deploy. What is simulated is vLLM itself.
+DEPLOYABLE = frozenset({"vllm", "mock", "simulate"})
 
 
 def is_deployable(engine: str) -> bool:

@@ -37,8 +37,9 @@ def render(source: ExportInput) -> Files:
 def config_text(source: ExportInput) -> str:
     """The YAML for ``--config``."""
     point = source.recommendation
+    word = "PREDICTED, NOT MEASURED," if point.predicted else "measured"
     head = [
-        f"# {_comment(source.study)}, trial {point.trial}, measured at {_comment(point.level)}.",
+        f"# {_comment(source.study)}, trial {point.trial}, {word} at {_comment(point.level)}.",
         "# Start: ./start.sh, or `vllm serve --config vllm.yaml` (then set what start.sh exports).",
         *(f"# {_comment(line)}" for line in made_lines(source)),
     ]

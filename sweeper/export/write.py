@@ -9,6 +9,7 @@ from typing import Any
 from sweeper.errors import StudyError
 from sweeper.export.bundle import ExportInput, write_bundle
 from sweeper.export.registry import render_all
+from sweeper.pareto.points import is_predicted
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.search.setup import StudySetup
 from sweeper.tracking.paths import StudyPaths
@@ -84,8 +85,19 @@ def export_input(
         host=setup.cfg.export.host,
         port=setup.cfg.export.port,
         revision=setup.model.revision if is_on_hub else None,
-        notes=_gone(checkpoint) if outcome.made else (),
+        notes=(*(_gone(checkpoint) if outcome.made else ()), *_unmade(setup, outcome)),
         made=outcome.made,
+    )
+
+
+def _unmade(setup: StudySetup, outcome: TrialOutcome) -> tuple[str, ...]:
+    """A note where a prediction was of a checkpoint that nobody has made."""
+    recipe = setup.selection.recipe(outcome.deployment) if is_predicted(outcome) else None
+    if recipe is None:
+        return ()
+    return (
+        f"Its checkpoint ({recipe.name}) was never made, and the model named here is the "
+        f"unquantized one. A study with engine=vllm quantize={recipe.name} makes and measures it.",
     )
 
 

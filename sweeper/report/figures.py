@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import Recommendation
-from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask, selectable
+from sweeper.pareto.select import THROUGHPUT, front_mask, latency_of, selectable
 from sweeper.redaction import shown
 from sweeper.report.words import (
     METRIC_LABELS,
@@ -27,20 +27,21 @@ _COLOURS = {"points": "#9aa5b1", "front": "#1769aa", "baseline": "#d1495b", "cho
 
 
 def front_figure(
-    frame: pd.DataFrame, recommendation: Recommendation | None, latency: str = LATENCY
+    frame: pd.DataFrame, recommendation: Recommendation | None, latency: str | None = None
 ) -> Any:
     """Throughput over latency: every valid point, the front, the baseline, the recommendation.
 
     Args:
         frame: of `points_frame`.
         recommendation: marked by a star, None if there is none.
-        latency: metric of the horizontal axis, in milliseconds.
+        latency: metric of the horizontal axis, in milliseconds; None takes `latency_of`.
 
     Returns:
         A `plotly.graph_objects.Figure`; both axes are logarithmic.
     """
     import plotly.graph_objects as go
 
+    latency = latency or latency_of(frame)
     figure = go.Figure()
     if len(frame) and {latency, THROUGHPUT} <= set(frame.columns):
         valid = selectable(frame)

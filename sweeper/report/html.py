@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 from sweeper.config.schema import SloConfig
 from sweeper.config.trust import FLAG, WARNING
 from sweeper.pareto.compare import interval_text
-from sweeper.pareto.points import latest_attempts, row_dict
+from sweeper.pareto.points import is_predicted, latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import THROUGHPUT
 from sweeper.redaction import shown
+from sweeper.report.alike import merged, with_alike
+from sweeper.report.confirm_text import COLUMNS as CONFIRM_COLUMNS
+from sweeper.report.confirm_text import confirm_rows
 from sweeper.report.figures import front_figure
+from sweeper.report.importance.insight import Insight
+from sweeper.report.importance.section import insight_section
 from sweeper.report.misses import COLUMNS, miss_rows, misses
 from sweeper.report.modes import modes
+from sweeper.report.prior_text import prior_section
 from sweeper.report.tables import table
 from sweeper.report.text import front_frame, only_default_worked
 from sweeper.report.trade.section import trade_section
@@ -34,6 +40,7 @@ from sweeper.report.words import (
 )
 from sweeper.tracking.paths import atomic_write_text
 from sweeper.trial.outcome import TrialOutcome
+from sweeper.trial.run import REAL
 from sweeper.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -80,6 +87,7 @@ def write_report(  # noqa: PLR0917 - the order of report_html, after the path
     study: str,
     ended: str = "",
     slo: SloConfig | None = None,
+    insight: Insight | None = None,
 ) -> None:
     """Write the report in place of the earlier one.
 
@@ -91,11 +99,13 @@ def write_report(  # noqa: PLR0917 - the order of report_html, after the path
         study: the study's name.
         ended: why the search ended, one line.
         slo: the promise; trials that keep it at no load stand among what did not work.
+        insight: why the winner wins, and which parameters mattered; None leaves both out.
 
     Raises:
         StudyError: it cannot be written.
     """
-    atomic_write_text(path, report_html(frame, outcomes, recommendation, study, ended, slo))
+    text = report_html(frame, outcomes, recommendation, study, ended, slo, insight)
+    atomic_write_text(path, text)
 
 
 def report_html(  # noqa: PLR0917 - the order of write_report
@@ -105,6 +115,7 @@ def report_html(  # noqa: PLR0917 - the order of write_report
     study: str,
     ended: str = "",
     slo: SloConfig | None = None,
+    insight: Insight | None = None,
 ) -> str:
     """The report as text. Everything that is not made here is escaped."""
     figure = front_figure(frame, recommendation)
@@ -112,16 +123,20 @@ def report_html(  # noqa: PLR0917 - the order of write_report
     parts = [
         f"<h1>{_text(study)}</h1><p class=sub>{_subtitle(outcomes, ended)}</p>",
         _trust(outcomes),
+        _predicted(outcomes),
         _verdict(recommendation),
+        _confirmed(recommendation),
         _recommended(recommendation),
         _only_default(outcomes) if recommendation is None or recommendation.is_baseline else "",
         _misses(outcomes, slo) if recommendation is None else "",
         f"<h2>Throughput and latency</h2>{drawing}",
         _front(frame, recommendation),
+        "" if insight is None else insight_section(insight),
         trade_section(trade(outcomes)),
         modes(outcomes, None if recommendation is None else recommendation.trial),
         _misses(outcomes, slo) if recommendation is not None else "",
         _trials(outcomes),
+        prior_section(outcomes),
         _conditions(outcomes),
     ]
     head = (
@@ -142,7 +157,9 @@ def _subtitle(outcomes: Sequence[TrialOutcome], ended: str) -> str:
     spent = sum(outcome.timings_s.get("total", 0.0) for outcome in outcomes)
     launches = sum(outcome.launched for outcome in outcomes)
     trials = len(latest_attempts(outcomes))
-    text = f"{trials} trials, {launches} launches, {seconds(spent)} of measuring"
+    virtual = any(REAL in outcome.timings_s for outcome in outcomes)
+    clock = "on a virtual clock" if virtual else "of measuring"
+    text = f"{trials} trials, {launches} launches, {seconds(spent)} {clock}"
     return _text(f"{text}. {ended}".strip())
 
 
@@ -152,6 +169,14 @@ def _trust(outcomes: Sequence[TrialOutcome]) -> str:
     if not any(isinstance(model, Mapping) and model.get(FLAG) for model in models):
         return ""
     return f"<p><b>{_text(WARNING)}</b></p>"
+
+
+def _predicted(outcomes: Sequence[TrialOutcome]) -> str:
+    """A line above everything if no figure was measured."""
+    if not any(is_predicted(outcome) for outcome in outcomes):
+        return ""
+    text = "Every figure of this study is predicted by a model of an engine. None was measured."
+    return f"<p><b>{text}</b></p>"
 
 
 def _verdict(recommendation: Recommendation | None) -> str:
@@ -164,8 +189,23 @@ def _verdict(recommendation: Recommendation | None) -> str:
     word = " <span class=tag>predicted</span>" if recommendation.predicted else ""
     return (
         f"<div class='{look}'><b>{_text(recommendation.headline)}</b>{word}<br>"
-        f"{_text(recommendation.reason)}</div>"
+        f"{_text(recommendation.reason)}{_command(recommendation)}</div>"
     )
+
+
+def _command(recommendation: Recommendation) -> str:
+    if not recommendation.to_confirm:
+        return ""
+    return f"<br>To confirm it: <code>{_text(recommendation.to_confirm)}</code>"
+
+
+def _confirmed(recommendation: Recommendation | None) -> str:
+    """What was launched again beside the defaults."""
+    rows = confirm_rows(recommendation)
+    if not rows:
+        return ""
+    columns = [name.capitalize() for name in CONFIRM_COLUMNS]
+    return "<h2>Launched again beside the defaults, in turns</h2>" + table(columns, rows)
 
 
 def _recommended(recommendation: Recommendation | None) -> str:
@@ -216,16 +256,15 @@ def _speed_of_light(point: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
 def _front(frame: pd.DataFrame, recommendation: Recommendation | None) -> str:
     if not len(frame):
         return ""
-    rows = [row_dict(row) for row in front_frame(frame).to_dict("records")]
+    rows = [row_dict(row) for row in front_frame(frame, recommendation).to_dict("records")]
     metrics = [name for name in METRIC_LABELS if any(name in row for row in rows)]
     chosen = (recommendation.trial, recommendation.level) if recommendation is not None else None
     looks, cells = [], []
-    for row in rows:
+    for row in merged(rows, metrics, chosen):
         is_chosen = (row["trial"], row["level"]) == chosen
         looks.append("chosen" if is_chosen else str(row["kind"]))
         values = [metric_text(name, row) for name in metrics]
-        text = deployment_text(row["deployment"])
-        cells.append([str(row["trial"]), level_text(row), str(row["n"]), *values, text])
+        cells.append([str(row["trial"]), level_text(row), str(row["n"]), *values, with_alike(row)])
     columns = ["Trial", "Load", "n", *(metric_label(m, rows) for m in metrics), "Deployment"]
     numeric = [0, *range(2, len(columns) - 1)]
     return "<h2>Pareto front</h2>" + table(columns, cells, looks=looks, numeric=numeric)
@@ -270,6 +309,8 @@ def _trials(outcomes: Sequence[TrialOutcome]) -> str:
 
 
 def _cause(outcome: TrialOutcome) -> str:
+    if outcome.partial is not None:
+        return outcome.partial
     if outcome.verdict is Verdict.OK:
         reasons = [reason for point in outcome.points for reason in point.reasons]
         return "; ".join(dict.fromkeys(reasons))

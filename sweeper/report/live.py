@@ -25,6 +25,7 @@ from sweeper.trial.progress import (
     TrialEnded,
     TrialStarted,
 )
+from sweeper.trial.run import REAL
 from sweeper.verdicts import Verdict
 
 RECENT_LINES = 8
@@ -160,7 +161,8 @@ def line_of(event: Event) -> str:
     if isinstance(event, PhaseChanged | PhaseProgress):
         return f"trial {event.number}: {_phase(event)}"
     if isinstance(event, LevelDone):
-        return f"trial {event.number}: {event.level}: {_figures(event.metrics)}"
+        mark = " (predicted)" if event.predicted else ""
+        return f"trial {event.number}: {event.level}: {_figures(event.metrics)}{mark}"
     if isinstance(event, TrialEnded):
         return _ended(event)
     if isinstance(event, StudyProgress):
@@ -196,13 +198,13 @@ def _fields(state: ViewState, now_s: float) -> list[tuple[str, str]]:
         ]
     left = "not known yet"
     if progress is not None:
-        if progress.eta_s is not None:
-            left = f"about {seconds(progress.eta_s)}"
+        left = eta_text(progress) or left
         fields += [
             ("best so far", progress.best or "nothing measured yet"),
             ("front", f"{progress.front_size} operating points"),
             ("failures", _failures(progress)),
         ]
+        fields += [("outlook", progress.outlook)] if progress.outlook else []
     fields.append(("elapsed", f"{seconds(now_s - state.started_s)} · left: {left}"))
     return fields
 
@@ -220,23 +222,41 @@ def _launch_count(event: TrialStarted) -> str:
 def _ended(event: TrialEnded) -> str:
     outcome = event.outcome
     total = outcome.timings_s.get("total")
-    took = f" after {seconds(total)}" if total is not None else ""
+    clock = " of virtual time" if REAL in outcome.timings_s else ""
+    took = f" after {seconds(total)}{clock}" if total is not None else ""
     if outcome.verdict is not Verdict.OK:
         return (
             f"trial {outcome.number}: {outcome.verdict} in {outcome.phase}{took}: {outcome.cause}"
         )
+    if outcome.partial is not None:
+        return f"trial {outcome.number}: OK{took}: {outcome.partial}"
     valid = f"{len(outcome.valid_points)} of {len(outcome.points)} points valid"
+    if outcome.skipped:
+        valid += f", {', '.join(outcome.skipped)} left out"
     score = outcome.quality
     quality = "" if score is None else f", {score.name} {score.shown}"
     return f"trial {outcome.number}: OK{took}: {valid}{quality}"
 
 
 def _standing(progress: StudyProgress) -> str:
-    left = "" if progress.eta_s is None else f"; about {seconds(progress.eta_s)} left"
+    eta = eta_text(progress)
+    left = f"; {eta} left" if eta else ""
+    left += f"; {progress.outlook}" if progress.outlook else ""
     return (
         f"best so far: {progress.best or 'nothing measured yet'}; front: {progress.front_size} "
         f"points; failures: {_failures(progress)}{left}"
     )
+
+
+def eta_text(progress: StudyProgress) -> str:
+    """Time left and how sure that is; empty if it is not known."""
+    if progress.eta_s is None:
+        return ""
+    about = f"about {seconds(progress.eta_s)}"
+    low, high = progress.eta_low_s, progress.eta_high_s
+    if low is None or high is None or seconds(low) == seconds(high):
+        return about
+    return f"{about} ({seconds(low)} to {seconds(high)})"
 
 
 def _failures(progress: StudyProgress) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sweeper.config.schema import SloConfig
 from sweeper.pareto.points import latest_attempts
+from sweeper.pareto.repeats import CONFIRM
 from sweeper.report.words import METRIC_LABELS, number
 from sweeper.search.bounds.learn import refusing_bound
 from sweeper.search.faults import masked
@@ -207,8 +208,10 @@ def _promise_missed(
     """
     asked = {name: getattr(slo, name) for name in _PROMISES} if slo else {}
     limits = {name: float(value) for name, value in asked.items() if value is not None}
-    if not limits or not outcome.valid_points:
+    if not limits or not outcome.valid_points or outcome.partial is not None:
         return None
+    if outcome.kind == CONFIRM:
+        return None  # driven at few levels, and judged with the trial that it repeats
 
     def worst(point: Point) -> tuple[float, str]:
         over = {

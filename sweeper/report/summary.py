@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _confirmation(recommendation: Recommendation, tags: dict[str, str]) -> dict[str, float]:
+    """The verdict of the fresh launches: a tag, and the gain with its interval in per cent."""
+    found = recommendation.confirmation
+    if found is None:
+        return {}
+    tags["confirmation"] = found.verdict
+    told = {"confirmed_launches": float(found.pairs)}
+    if found.noise_share is not None:
+        told["noise_percent"] = found.noise_share * 100.0
+    if found.percent is not None:
+        names = ("confirmed_gain_percent", "confirmed_gain_low", "confirmed_gain_high")
+        told |= dict(zip(names, found.percent, strict=True))
+    return told
+
+
 def study_summary(
     frame: pd.DataFrame,
     recommendation: Recommendation | None,
@@ -40,6 +55,7 @@ def study_summary(
             "confirmed": str(recommendation.confirmed).lower(),
             "keeps_slo": str(recommendation.keeps_slo).lower(),
         }
+        metrics |= _confirmation(recommendation, tags)
         if "quality_name" in recommendation.point:
             told = [str(recommendation.point[f"quality_{word}"]) for word in ("name", "shown")]
             tags["recommended_quality"] = " ".join(told)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 from sweeper.config.schema import SloConfig
 from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
-from sweeper.pareto.select import LATENCY, THROUGHPUT, front_mask
+from sweeper.pareto.repeats import BASELINE, CONFIRM
+from sweeper.pareto.select import LATENCIES, THROUGHPUT, front_mask
 from sweeper.redaction import shown
+from sweeper.report.alike import merged, with_alike
 from sweeper.report.bounds_text import render_bounds
+from sweeper.report.confirm_text import COLUMNS as CONFIRM_COLUMNS
+from sweeper.report.confirm_text import TITLE as CONFIRM_TITLE
+from sweeper.report.confirm_text import confirm_rows
+from sweeper.report.live import eta_text
 from sweeper.report.misses import COLUMNS, miss_rows, misses
 from sweeper.report.terminal import plain, table, words_table
 from sweeper.report.words import (
@@ -24,12 +30,13 @@ from sweeper.report.words import (
 )
 from sweeper.search.bounds.learn import Lessons, refused_counts
 from sweeper.trial.outcome import TrialOutcome
+from sweeper.trial.progress import StudyProgress
 from sweeper.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = ("output_tokens_per_s", THROUGHPUT, "ttft_p95_ms", "tpot_p95_ms", LATENCY, "quality")
+_SHOWN = ("output_tokens_per_s", THROUGHPUT, "ttft_p95_ms", "tpot_p95_ms", *LATENCIES, "quality")
 
 
 def render_front(
@@ -50,19 +57,32 @@ def render_front(
     front = front_frame(frame)
     if form == "csv":
         return front_csv(front)
-    rows = [row_dict(row) for row in front.to_dict("records")]
     if form == "json":
+        rows = [row_dict(row) for row in front.to_dict("records")]
         chosen = recommendation.to_dict() if recommendation else None
         data = {"front": rows, "recommendation": chosen}
         return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)
     if recommendation is None:
         return "no feasible operating point"
+    shown_rows = front_frame(frame, recommendation).to_dict("records")
+    rows = [row_dict(row) for row in shown_rows]
     return f"{_front_table(rows, recommendation)}\n{_verdict(recommendation)}"
 
 
-def front_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows on the front, by rising throughput."""
-    front = frame[front_mask(frame)]
+def front_frame(
+    frame: pd.DataFrame, recommendation: Recommendation | None = None
+) -> pd.DataFrame:
+    """Rows on the front, by rising throughput; ``tie`` marks those that are on it within noise.
+
+    The recommended point is among them even if it is not on the front: what was launched again may
+    fall behind what was measured once, and is still what one can rely on.
+    """
+    shown_mask = on_front = front_mask(frame)
+    if recommendation is not None:
+        own = (frame["trial"] == recommendation.trial) & (frame["level"] == recommendation.level)
+        shown_mask = on_front | own.to_numpy(dtype=bool)
+    tie = on_front & ~front_mask(frame, with_ties=False)
+    front = frame[shown_mask].assign(tie=tie[shown_mask])
     return front.sort_values(THROUGHPUT, kind="stable") if len(front) else front
 
 
@@ -70,13 +90,15 @@ def front_csv(front: pd.DataFrame) -> str:
     """CSV of front rows; the deployment is one JSON column, and each parameter a column too."""
     copy = front.copy()
     copy["deployment"] = [json.dumps(d, sort_keys=True) for d in front["deployment"]]
+    # Launches one by one, and what they replace, are in the journal; a cell has no room for them.
+    copy = copy.drop(columns=["repeats", "searched"], errors="ignore")
     return str(copy.to_csv(index=False, lineterminator="\n"))
 
 
 def render_status(
     outcomes: Sequence[TrialOutcome],
     name: str = "",
-    launches_budget: int | None = None,
+    progress: StudyProgress | None = None,
     lessons: Lessons | None = None,
 ) -> str:
     """All trials with verdict and cause, what failures taught, and what is left of the budget."""
@@ -84,15 +106,21 @@ def render_status(
     made.add_column("deployment or cause", overflow="fold")
     for outcome in latest_attempts(outcomes):
         made.add_row(*_status_row(outcome))
-    launched = sum(outcome.launched for outcome in outcomes)
-    of = f" of {launches_budget}" if launches_budget is not None else ""
     counts = Counter(str(outcome.verdict) for outcome in latest_attempts(outcomes))
     tally = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    used = f"{launched}{of} launches used; trials: {tally or 'none yet'}"
-    parts = [plain(made), used]
+    parts = [plain(made), f"used: {_used(outcomes, progress)}; trials: {tally or 'none yet'}"]
+    if progress is not None:
+        left = eta_text(progress)
+        parts += [text for text in (f"left: {left}" if left else "", progress.outlook) if text]
     if lessons is not None and lessons.everything:
         parts.insert(1, render_bounds(lessons, refused_counts(outcomes), name) + "\n")
     return "\n".join(parts)
+
+
+def _used(outcomes: Sequence[TrialOutcome], progress: StudyProgress | None) -> str:
+    if progress is not None and progress.spent:
+        return progress.spent
+    return f"{sum(outcome.launched for outcome in outcomes)} launches"
 
 
 def render_misses(outcomes: Sequence[TrialOutcome], slo: SloConfig | None = None) -> str:
@@ -110,7 +138,8 @@ def render_misses(outcomes: Sequence[TrialOutcome], slo: SloConfig | None = None
 
 def only_default_worked(outcomes: Sequence[TrialOutcome]) -> str:
     """A sentence for a study in which nothing but the baseline worked, empty for any other."""
-    others = [outcome for outcome in latest_attempts(outcomes) if outcome.kind != "baseline"]
+    alone = {BASELINE, CONFIRM}
+    others = [outcome for outcome in latest_attempts(outcomes) if outcome.kind not in alone]
     if any(outcome.verdict is Verdict.OK for outcome in others):
         return ""
     if not others:
@@ -125,6 +154,8 @@ def _status_row(outcome: TrialOutcome) -> list[str]:
     text = deployment_text(outcome.deployment)
     if outcome.verdict is not Verdict.OK:
         text = f"{text}: {outcome.cause}"
+    elif outcome.partial is not None:
+        text = f"{text}: {outcome.partial}"
     top = max(
         outcome.valid_points, key=lambda p: p.metrics.get("output_tokens_per_s", 0.0), default=None
     )
@@ -140,7 +171,9 @@ def _status_row(outcome: TrialOutcome) -> list[str]:
 
 
 def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> str:
-    metrics = [name for name in _SHOWN if any(name in row for row in rows)]
+    measured = [name for name in _SHOWN if any(name in row for row in rows)]
+    others = [name for name in measured if name in LATENCIES][1:]
+    metrics = [name for name in measured if name not in others]
     if all(row.get("output_tokens_per_s") == row.get(THROUGHPUT) for row in rows):
         metrics = [name for name in metrics if name != THROUGHPUT]
     title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
@@ -151,8 +184,10 @@ def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> 
     base = recommendation.baseline
     if base is not None and not any(_key(row) == _key(base) for row in rows):
         rows = [*rows, {**base, "off_front": True}]
-    for row in rows:
+    for row in merged(rows, measured, chosen):
         made.add_row(*_front_row(row, metrics, _mark(row, chosen)))
+    if any(row.get("tie") for row in rows):
+        return plain(made) + "\n≈ within the noise of this machine as good as the front"
     return plain(made)
 
 
@@ -160,7 +195,7 @@ def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[s
     from rich.markup import escape
 
     values = [metric_text(metric, row) for metric in metrics]
-    text = escape(deployment_text(row["deployment"]))
+    text = escape(with_alike(row))
     return [mark, str(row["trial"]), level_text(row), *values, text]
 
 
@@ -173,7 +208,7 @@ def _mark(row: dict[str, Any], chosen: tuple[int, str]) -> str:
         return "►"
     if row["kind"] == "baseline":
         return "(baseline)" if row.get("off_front") else "baseline"
-    return ""
+    return "≈" if row.get("tie") else ""
 
 
 def _verdict(recommendation: Recommendation) -> str:
@@ -188,4 +223,8 @@ def _verdict(recommendation: Recommendation) -> str:
             lines.append(f"against the baseline at {title}: {parts}")
     for row in recommendation.alternatives:
         lines.append(f"alternative ({row['why']}): trial {row['trial']} at {row['level']}")
+    if recommendation.to_confirm:
+        lines.append(f"to confirm it: {recommendation.to_confirm}")
+    if again := confirm_rows(recommendation):
+        lines.append("\n" + words_table(CONFIRM_TITLE, CONFIRM_COLUMNS, again))
     return "\n".join(line for line in lines if line)

@@ -13,6 +13,8 @@ METRIC_LABELS: dict[str, str] = {
     "output_tokens_per_s": "output tokens/s",
     "output_tokens_per_s_per_gpu": "output tokens/s per device",
     "e2e_p95_ms": "E2E P95 ms",
+    "e2e_mean_ms": "E2E mean ms",
+    "e2e_p50_ms": "E2E P50 ms",
     "ttft_p95_ms": "TTFT P95 ms",
     "tpot_p95_ms": "TPOT P95 ms",
     "quality": "quality",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sweeper.config.schema import SweeperConfig
-from sweeper.engine.protocol import Engine
+from sweeper.engine.modelling import Modelling
+from sweeper.engine.protocol import Engine, Tabled
 from sweeper.engine.registry import create
 from sweeper.hardware import detect as hardware
 from sweeper.hardware.elsewhere import elsewhere
@@ -40,10 +41,14 @@ def check_early(cfg: SweeperConfig) -> Early:
     space = parse_space(cfg.space)
     check_paths(cfg)
     engine = create(cfg.engine, cache_dir=cache_dir(cfg))
+    if isinstance(engine, Tabled):
+        space = engine.table.within(space)
     if not engine.needs_checkpoint:
         facts_elsewhere(cfg.model)
         return Early(space, elsewhere(cfg.hardware), engine)
     machine = hardware.resolve(cfg.hardware)
+    if isinstance(engine, Modelling):
+        engine.check_hardware(machine)
     facts = facts_only(cfg.model)
     if not engine.predicted:
         fitness.check_runnable(cfg.model, facts, machine, here=hardware.detect())

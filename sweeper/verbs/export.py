@@ -16,6 +16,7 @@ from sweeper.export.registry import resolve as known_targets
 from sweeper.export.write import write_recommended
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
+from sweeper.report.confirm_text import with_command
 from sweeper.search.rebuild import rebuild_setup
 from sweeper.verbs.studies import OpenedStudy, open_study, take
 
@@ -33,8 +34,10 @@ def run(arguments: list[str]) -> int:
             "what was measured on one engine does not hold for another: run the study on the "
             "engine that is to be deployed, for example engine=vllm",
         )
-    recommendation = recommend(
-        points_frame(study.outcomes), study.cfg.select, only_trial=_trial(study, number)
+    frame = points_frame(study.outcomes)
+    recommendation = recommend(frame, study.cfg.select, only_trial=_trial(study, number))
+    recommendation = with_command(
+        recommendation, frame, study.outcomes, study.cfg, study.paths.name
     )
     print(recommendation.headline)
     if not recommendation.keeps_slo and number is None:
@@ -54,4 +57,6 @@ def _trial(study: OpenedStudy, number: str | None) -> int | None:
             f"trial={number} is not a trial of study {study.paths.name}",
             f"trials are {known[0]} to {known[-1]}" if known else "the study has no trial yet",
         )
-    return int(number)
+    # A launch that repeats a trial has no deployment of its own.
+    named = next(outcome for outcome in study.outcomes if outcome.number == int(number))
+    return named.number if named.repeats is None else named.repeats

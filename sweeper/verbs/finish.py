@@ -11,8 +11,12 @@ from sweeper.export.write import write_recommended
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import recommend
+from sweeper.report.confirm_text import with_command
 from sweeper.report.html import write_report
+from sweeper.report.importance.insight import understand
+from sweeper.report.prior_text import render_prior
 from sweeper.report.summary import study_summary
+from sweeper.report.summary_md import report_markdown
 from sweeper.report.text import (
     front_csv,
     front_frame,
@@ -22,11 +26,13 @@ from sweeper.report.text import (
 )
 from sweeper.report.trade.table import trade
 from sweeper.report.trade.text import render_trade
+from sweeper.search.progress import take_stock
 from sweeper.search.setup import StudySetup
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.trial.progress import Listener, Note
+from sweeper.verbs.table_told import against_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +60,21 @@ def finish(
     """
     frame = points_frame(outcomes)
     recommendation = _recommend(frame, setup)
+    if recommendation is not None:
+        recommendation = with_command(recommendation, frame, outcomes, setup.cfg, paths.name)
     atomic_write_text(paths.pareto_csv, front_csv(front_frame(frame)))
     deployable = is_deployable(setup.cfg.engine.name)
     if recommendation is not None and recommendation.keeps_slo and deployable:
         write_recommended(setup, paths, outcomes, recommendation)
     slo = setup.cfg.select.slo
-    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, ended, slo)
-    artifacts = [paths.report_html, paths.pareto_csv, paths.study_yaml]
+    stock = take_stock(setup.cfg, outcomes)
+    outlook = stock.outlook[:1].upper() + stock.outlook[1:]
+    told = ". ".join(text for text in (ended, f"Used: {stock.spent}", outlook) if text)
+    insight = understand(setup.cfg, setup.space, outcomes, recommendation)
+    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, told, slo, insight)
+    text = report_markdown(frame, recommendation, paths.name, told, insight)
+    atomic_write_text(paths.report_md, text)
+    artifacts = [paths.report_html, paths.report_md, paths.pareto_csv, paths.study_yaml]
     tracker.finish(study_summary(frame, recommendation, ended, artifacts))
     listener(Note(f"study {paths.name}: {ended}"))
     if recommendation is None:
@@ -71,8 +85,16 @@ def finish(
     print(render_front(frame, recommendation, "table"))
     if bought := render_trade(trade(outcomes)):
         print(f"\n{bought}")
+    if setup.table is not None:
+        cfg = setup.cfg
+        print(f"\n{against_table(outcomes, setup.table, cfg.objective, cfg.select.slo)}")
+    if told := render_prior(outcomes, setup.cfg):
+        print(f"\n{told}")
     _say_what_failed(outcomes, setup, recommendation)
-    print(f"\nreport      {paths.report_html}")
+    print(f"\nused        {stock.spent}")
+    if stock.outlook:
+        print(f"outlook     {stock.outlook}")
+    print(f"report      {paths.report_html}")
     if recommendation.keeps_slo:
         none = f"(no export target for engine={setup.cfg.engine.name})"
         print(f"deployment  {paths.recommended_dir if deployable else none}")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
+from sweeper.report.confirm_text import with_command
 from sweeper.report.text import render_front
 from sweeper.report.trade.table import trade
 from sweeper.report.trade.text import render_trade
@@ -28,7 +29,9 @@ def run(arguments: list[str]) -> int:
     form, rest = choice(arguments, "format", ["table", "json", "csv"])
     study = open_study(rest)
     frame = points_frame(study.outcomes)
-    recommendation = recommend(frame, study.cfg.select)
+    recommendation = with_command(
+        recommend(frame, study.cfg.select), frame, study.outcomes, study.cfg, study.paths.name
+    )
     print(render_front(frame, recommendation, form))
     if form == "table" and (bought := render_trade(trade(study.outcomes))):
         print(f"\n{bought}")

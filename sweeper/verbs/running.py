@@ -15,7 +15,7 @@ from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, study_text
 from sweeper.engine import orphans
 from sweeper.engine.flag_check import FlagCheck
-from sweeper.engine.protocol import SERVED_MODEL, EngineFacts
+from sweeper.engine.protocol import SERVED_MODEL, EngineFacts, Tabled
 from sweeper.errors import IdentityError, StudyError, SweeperError
 from sweeper.hardware.facts import HardwareFacts
 from sweeper.hardware.peaks import with_measured_peaks
@@ -42,6 +42,8 @@ from sweeper.verbs.finish import finish
 from sweeper.verbs.flags_checked import check_flags, renames
 from sweeper.verbs.interrupts import Interrupts, Voice, say
 from sweeper.verbs.limits import raise_file_limit
+from sweeper.verbs.modelled import modelled
+from sweeper.verbs.table_told import introduced
 
 
 def run_study(cfg: SweeperConfig, early: Early | None = None) -> int:
@@ -86,6 +88,9 @@ def prepare(cfg: SweeperConfig, listener: Listener, early: Early | None = None) 
     """
     early = early or check_early(cfg)
     engine_facts = early.engine.facts()
+    if isinstance(early.engine, Tabled):
+        for line in introduced(early.engine.table):
+            listener(Note(line))
     checked = _flags(cfg, early, listener)
     model = _model(cfg, early, engine_facts, listener)
     draft = facts_from_config(cfg.model.draft_facts) if cfg.model.draft_facts else None
@@ -101,7 +106,8 @@ def prepare(cfg: SweeperConfig, listener: Listener, early: Early | None = None) 
         refused=checked.refusals,
         renamed=_renamed(checked, model, listener),
     )
-    return replace(setup, space=setup.selection.with_own_values(setup.space))
+    setup = replace(setup, space=setup.selection.with_own_values(setup.space))
+    return replace(setup, space=modelled(setup, listener))
 
 
 def _flags(cfg: SweeperConfig, early: Early, listener: Listener) -> FlagCheck:

@@ -10,9 +10,11 @@ one back.
 from __future__ import annotations
 
 from sweeper.config.trust import WARNING, runs_model_code
+from sweeper.report.prior_text import render_prior
 from sweeper.report.text import render_status
 from sweeper.search.bounds.learn import learn
 from sweeper.search.bounds.store import read_dropped
+from sweeper.search.progress import take_stock
 from sweeper.verbs.studies import open_study
 
 
@@ -20,8 +22,10 @@ def run(arguments: list[str]) -> int:
     """Print the trials of a study, what they taught, and what is left of its budget."""
     study = open_study(arguments)
     lessons = learn(study.outcomes, read_dropped(study.paths.dropped_bounds_json))
-    budget = study.cfg.budget.launches
-    print(render_status(study.outcomes, study.paths.name, budget, lessons))
+    progress = take_stock(study.cfg, study.outcomes)
+    print(render_status(study.outcomes, study.paths.name, progress, lessons))
+    if told := render_prior(study.outcomes, study.cfg):
+        print(f"\n{told}")
     if runs_model_code(study.cfg):
         print(WARNING)
     return 0

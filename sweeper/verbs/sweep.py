@@ -26,13 +26,14 @@ from sweeper.config.secrets import hide
 from sweeper.hardware.detect import detect
 from sweeper.verbs.early import check_early
 from sweeper.verbs.flags_checked import check_flags
+from sweeper.verbs.tabled import filled
 
 
 def run(arguments: list[str]) -> int:
     """Compose the configuration from conf/ and the overrides, and run the study."""
     if "--cfg" in arguments:
         return _show([argument for argument in arguments if argument != "--cfg"])
-    cfg = compose(arguments, device_kind=detect().kind)
+    cfg = filled(compose(arguments, device_kind=detect().kind))
     early = check_early(cfg)
     check_flags(cfg, early.space, early.engine, progress=None)
     # Only now: bad input is to be answered before everything a study needs has been imported.
@@ -47,6 +48,6 @@ def _show(overrides: list[str]) -> int:
 
     import yaml
 
-    cfg = compose(overrides, device_kind=detect().kind)
+    cfg = filled(compose(overrides, device_kind=detect().kind))
     yaml.safe_dump(hide(asdict(cfg)), sys.stdout, sort_keys=False, allow_unicode=True)
     return 0

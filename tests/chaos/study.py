@@ -125,6 +125,7 @@ class ChaosStudy:
             f"budget.launches={self.launches}",
             "sampler=random",
             f"sampler.seed={self.seed}",
+            "confirm=none",  # the checks hold every launch to be of a new deployment
             "engine.start_timeout_s=4",
             "engine.stop_timeout_s=0.5",
             f"+engine.options={_hydra(options)}",

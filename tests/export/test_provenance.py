@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sweeper.export.provenance import admission, render
 from sweeper.export.vllm_config import config_text
 from tests.export.conftest import make_source
 from tests.factories import open_load, open_study, outcome, point, study
+from tests.pareto.again import confirmed
 
 
 def readme(source: ExportInput) -> str:
@@ -31,8 +33,16 @@ def test_readme_says_what_was_measured_and_where(source: ExportInput) -> None:
 
 
 def test_confirmed_deployment_does_not_carry_the_warning() -> None:
-    again = outcome(9, kind="confirm", deployment=study()[1].deployment, points=[point(1)])
-    assert "Not confirmed" not in readme(make_source(outcomes=[*study(), again]))
+    figures = {0: [100, 101, 99], 1: [150, 148, 151]}
+    text = readme(make_source(outcomes=confirmed(study(), figures, latency=900)))
+    assert "Not confirmed" not in text
+    assert "> Confirmed: better by 49" in text.split("## Start", maxsplit=1)[0]
+
+
+def test_a_deployment_that_was_measured_once_says_how_to_confirm_it() -> None:
+    found = replace(make_source().recommendation, to_confirm="python -m sweeper resume study=s")
+    text = readme(make_source(recommendation=found))
+    assert "To confirm it: `python -m sweeper resume study=s`" in text
 
 
 def test_broken_promise_and_prediction_are_said_first() -> None:

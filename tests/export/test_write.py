@@ -64,6 +64,19 @@ def test_a_made_checkpoint_is_exported_from_the_cache_or_said_to_be_gone(
         assert ("not there any more" in readme) is not is_there
 
 
+def test_a_prediction_of_a_checkpoint_that_nobody_made_is_said(paths: StudyPaths) -> None:
+    outcomes = study()
+    recipe = Recipe("w4a16", "llmcompressor", bits=4)
+    known = setup(ModelConfig(), "org/model")
+    known.selection = SimpleNamespace(recipe=lambda deployment: recipe)  # type: ignore[misc]
+    write_recommended(known, paths, outcomes, chosen())
+    assert "never made" not in (paths.recommended_dir / "README.md").read_text()
+    outcomes[1].manifest |= {"engine": {"name": "simulate", "predicted": True}}
+    write_recommended(known, paths, outcomes, chosen())
+    readme = (paths.recommended_dir / "README.md").read_text()
+    assert "was never made" in readme and "quantize=w4a16 makes" in readme
+
+
 @pytest.fixture
 def paths(tmp_path: Path) -> StudyPaths:
     paths = StudyPaths(tmp_path, "tiny")

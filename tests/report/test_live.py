@@ -5,7 +5,7 @@ import re
 
 from rich.console import Console
 
-from sweeper.report.live import LiveView, ViewState, line_of, panel
+from sweeper.report.live import LiveView, ViewState, eta_text, line_of, panel
 from sweeper.trial.progress import (
     Event,
     LevelDone,
@@ -120,3 +120,32 @@ def test_terminal_keeps_outcomes_and_restores_itself() -> None:
 def test_unlimited_budget_has_no_total() -> None:
     assert line_of(TrialStarted(0, "baseline", {}, 0, None)).startswith("launch 1, trial 0")
     assert "engine defaults" in line_of(TrialStarted(0, "baseline", {}, 0, None))
+
+
+def test_what_is_left_says_how_sure_it_is_and_what_it_buys() -> None:
+    told = StudyProgress(3, "", {}, 600.0, 500.0, 700.0, outlook="one more hour buys little")
+    assert eta_text(told) == "about 10 min 00 s (8 min 20 s to 11 min 40 s)"
+    assert eta_text(StudyProgress(3, "", {}, 600.0)) == "about 10 min 00 s"
+    assert eta_text(StudyProgress(3, "", {}, 600.0, 600.2, 600.2)) == "about 10 min 00 s"
+    assert eta_text(StudyProgress(3, "")) == ""
+    line = line_of(told)
+    assert line.endswith(f"; {eta_text(told)} left; one more hour buys little")
+
+
+def test_a_cut_launch_and_levels_left_out_are_told() -> None:
+    cut = outcome(1, partial="cut after concurrency 8: it is slower")
+    assert "cut after concurrency 8" in line_of(TrialEnded(cut))
+    short = outcome(2, skipped={"concurrency 64": "throughput has fallen"})
+    assert "1 of 1 points valid, concurrency 64 left out" in line_of(TrialEnded(short))
+
+
+def test_predicted_figures_are_told_from_measured_ones() -> None:
+    figures = {"output_tokens_per_s": 123.4}
+    assert line_of(LevelDone(3, "concurrency 1", figures)).endswith("123.4 tokens/s")
+    told = line_of(LevelDone(3, "concurrency 1", figures, predicted=True))
+    assert told.endswith("123.4 tokens/s (predicted)")
+
+
+def test_time_on_a_clock_of_the_engines_own_is_told_so() -> None:
+    simulated = outcome(1, timings_s={"total": 90.0, "real": 0.3})
+    assert "after 1 min 30 s of virtual time" in line_of(TrialEnded(simulated))

@@ -18,6 +18,7 @@ from sweeper.report.text import (
     render_status,
 )
 from sweeper.search.bounds.learn import learn
+from sweeper.trial.progress import StudyProgress
 from sweeper.verdicts import Verdict
 from tests.factories import open_study, outcome, study
 
@@ -83,14 +84,22 @@ def test_unknown_form_is_a_bug() -> None:
 
 
 def test_status_shows_causes_and_the_budget() -> None:
-    text = render_status(study(), "tiny", 20)
+    told = StudyProgress(3, "", {}, 600.0, 500.0, 700.0, "4 of 20 launches", "an hour buys little")
+    text = render_status(study(), "tiny", told)
     assert "No available memory" in text
-    assert "4 of 20 launches used" in text
+    assert "used: 4 of 20 launches;" in text
+    assert "left: about 10 min 00 s (8 min 20 s to 11 min 40 s)" in text
+    assert "an hour buys little" in text
     assert "1 CAPACITY, 1 INFEASIBLE_CONFIG, 3 OK" in text
 
 
 def test_status_of_nothing() -> None:
     assert "none yet" in render_status([])
+
+
+def test_status_says_why_a_launch_was_cut() -> None:
+    cut = outcome(1, partial="cut after concurrency 8: it is slower")
+    assert "cut after concurrency 8: it is slower" in " ".join(render_status([cut]).split())
 
 
 def test_square_brackets_are_text_not_markup() -> None:
@@ -129,10 +138,10 @@ def test_status_tells_what_was_learnt_and_how_often_it_refused() -> None:
         learnt={"rule": "learnt_bound", "bound": "no_kv_memory-1"},
     )  # fmt: skip
     told = [outcome(0, manifest={}), taught, refused]
-    words = " ".join(render_status(told, "s", 9, learn(told)).split())
+    words = " ".join(render_status(told, "s", None, learn(told)).split())
     assert "no_kv_memory-1 holds 1 gpu_memory_utilization ≤ 0.5" in words
     assert "bounds study=s drop=ID" in words
-    assert "learnt" not in render_status([outcome(0)], "s", 9, learn([outcome(0)]))
+    assert "learnt" not in render_status([outcome(0)], "s", None, learn([outcome(0)]))
 
 
 def test_front_at_request_rates_has_names_and_no_blanks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from sweeper.config.compose import compose
-from sweeper.config.schema import SelectConfig
 from sweeper.errors import NoFeasibleTrialError
 from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import TrialOutcome
@@ -79,7 +78,9 @@ def test_what_quantization_bought_is_told_at_the_end_and_by_pareto(
     at_the_end = capsys.readouterr().out
     assert title in at_the_end
     assert line in at_the_end
-    opened = SimpleNamespace(outcomes=outcomes, cfg=SimpleNamespace(select=SelectConfig()))
+    opened = SimpleNamespace(
+        outcomes=outcomes, cfg=compose([]), paths=SimpleNamespace(name="traded")
+    )
     monkeypatch.setattr("sweeper.verbs.pareto.open_study", lambda _: opened)
     for form, told in (("table", True), ("json", False)):
         pareto.run([f"format={form}"])

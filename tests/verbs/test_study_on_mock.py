@@ -66,7 +66,7 @@ def test_a_finite_space_ends_when_all_is_tried(sweeper: Run, tmp_path: Path) -> 
         "name: two\nparameters:\n  quantization: {choices: [none, fp8_per_tensor]}\n"
     )
     settings = [setting for setting in MOCK if not setting.startswith(("space=", "budget."))]
-    done = sweeper(*settings, "space=two.yaml", "study=s", "budget.launches=50")
+    done = sweeper(*settings, "space=two.yaml", "study=s", "budget.launches=50", "confirm=none")
     assert done.returncode == 0, done.stderr
     assert len(journal(tmp_path / "studies" / "s")) == 2
     assert "every deployment" in done.stdout + done.stderr

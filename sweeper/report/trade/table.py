@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.pareto.points import is_predicted, latest_attempts
+from sweeper.pareto.repeats import CONFIRM
 from sweeper.report.quality_words import QualityChange, quality_change
 from sweeper.report.trade.against import (
     Figure,
@@ -118,7 +119,7 @@ def trade(outcomes: Iterable[TrialOutcome]) -> Trade:
     Args:
         outcomes: every attempt; the last one of each trial counts.
     """
-    latest = latest_attempts(outcomes)
+    latest = [outcome for outcome in latest_attempts(outcomes) if outcome.kind != CONFIRM]
     baseline = next((outcome for outcome in latest if outcome.kind == "baseline"), None)
     groups: dict[tuple[str, bool, bool], list[TrialOutcome]] = {}
     for outcome in latest:
@@ -174,7 +175,7 @@ def _best(group: Sequence[TrialOutcome], level: str | None) -> TrialOutcome:
     def rank(outcome: TrialOutcome) -> tuple[bool, bool, float, bool, int]:
         point = _point(outcome, level)
         speed = point.metrics.get(THROUGHPUT, 0.0) if point is not None else 0.0
-        works = outcome.verdict is Verdict.OK
+        works = outcome.verdict is Verdict.OK and outcome.partial is None
         return works, point is not None, speed, outcome.launched, -outcome.number
 
     return max(group, key=rank)
