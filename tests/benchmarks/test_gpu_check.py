@@ -94,7 +94,7 @@ def test_model_folder_has_a_text_for_every_id_and_no_weights(shape: str, tmp_pat
 
 
 def test_shape_is_that_of_qwen_2_5_7b(tmp_path: Path) -> None:
-    from sweeper.estimate.memory import parameter_count
+    from sweeper.estimate.memory_sizes import parameter_count
     from sweeper.models.read import facts_from_config
 
     facts = facts_from_config(dict(gpu_check.SHAPES["qwen2.5-7b"].config))

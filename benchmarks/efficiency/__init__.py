@@ -1,0 +1,1 @@
+"""How few launches a search needs: problems with a known answer, policies, and what they spent."""
