@@ -69,9 +69,7 @@ def render_front(
     return f"{_front_table(rows, recommendation)}\n{_verdict(recommendation)}"
 
 
-def front_frame(
-    frame: pd.DataFrame, recommendation: Recommendation | None = None
-) -> pd.DataFrame:
+def front_frame(frame: pd.DataFrame, recommendation: Recommendation | None = None) -> pd.DataFrame:
     """Rows on the front, by rising throughput; ``tie`` marks those that are on it within noise.
 
     The recommended point is among them even if it is not on the front: what was launched again may
