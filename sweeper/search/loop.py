@@ -170,7 +170,7 @@ class StudyRun:
             if ended is not None:
                 return ended
         refusing = " or is refused by a learnt bound" if self._bounds.look().active else ""
-        return f"every deployment of the space has been tried{refusing}"
+        return f"{stopping.EXHAUSTED}{refusing}"
 
     def _try(self, candidate: Candidate, proposals: Proposals) -> None:
         number = self._number_of(candidate)

@@ -15,6 +15,7 @@ from sweeper.trial.run import TrialResult
 from sweeper.verdicts import Phase, Verdict
 
 EVIDENCE_LINES = 6
+EXHAUSTED = "every deployment of the space has been tried"
 
 
 def check_baseline(outcome: TrialOutcome, paths: StudyPaths) -> None:

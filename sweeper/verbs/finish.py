@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sweeper.errors import NoFeasibleTrialError
@@ -28,6 +29,7 @@ from sweeper.report.trade.table import trade
 from sweeper.report.trade.text import render_trade
 from sweeper.search.progress import take_stock
 from sweeper.search.setup import StudySetup
+from sweeper.search.stopping import EXHAUSTED
 from sweeper.tracking.mlflow_log import MlflowTracker
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 from sweeper.trial.outcome import TrialOutcome
@@ -68,6 +70,8 @@ def finish(
         write_recommended(setup, paths, outcomes, recommendation)
     slo = setup.cfg.select.slo
     stock = take_stock(setup.cfg, outcomes)
+    if ended.startswith(EXHAUSTED):
+        stock = replace(stock, outlook="")  # no hour buys what is not there
     outlook = stock.outlook[:1].upper() + stock.outlook[1:]
     told = ". ".join(text for text in (ended, f"Used: {stock.spent}", outlook) if text)
     insight = understand(setup.cfg, setup.space, outcomes, recommendation)

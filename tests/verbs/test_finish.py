@@ -11,6 +11,7 @@ import pytest
 
 from sweeper.config.compose import compose
 from sweeper.errors import NoFeasibleTrialError
+from sweeper.search.stopping import EXHAUSTED
 from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verbs import pareto
@@ -35,14 +36,12 @@ def end(tmp_path: Path) -> End:
     paths = StudyPaths(tmp_path, "s")
     paths.create()
 
-    def run(outcomes: list[TrialOutcome], *settings: str) -> int:
+    def run(outcomes: list[TrialOutcome], *settings: str, ended: str = "budget used") -> int:
         given = ["engine=mock", "hardware=h100_80gb", "model=qwen7b", "space=gpu", "tracking=none"]
         setup = prepare(compose([*given, *settings], device_kind="cpu"), lambda _: None)
         paths.study_yaml.write_text("")
         tracker: Any = SilentTracker()
-        return finish(
-            setup, paths, outcomes, tracker=tracker, ended="budget used", listener=lambda _: None
-        )
+        return finish(setup, paths, outcomes, tracker=tracker, ended=ended, listener=lambda _: None)
 
     return run
 
@@ -52,6 +51,14 @@ def full(number: int, **learnt: Any) -> TrialOutcome:
         number, deployment={"max_num_seqs": number}, verdict=Verdict.CAPACITY,
         learnt={"rule": "kv_too_small", **learnt},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("ended", ["budget used", f"{EXHAUSTED} or is refused"])
+def test_nothing_is_promised_of_a_space_that_is_used_up(
+    end: End, capsys: pytest.CaptureFixture[str], ended: str
+) -> None:
+    assert end([outcome(0)], ended=ended) == 0
+    assert ("outlook" in capsys.readouterr().out) is (ended == "budget used")
 
 
 def test_only_the_default_works(end: End, capsys: pytest.CaptureFixture[str]) -> None:
