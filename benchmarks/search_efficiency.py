@@ -18,6 +18,7 @@ from benchmarks.efficiency import show
 from benchmarks.efficiency.policies import OTHER_GPU, OURS, POLICIES, RANDOM, Policy
 from benchmarks.efficiency.problem_set import (
     Source,
+    measured_sources,
     silicon_sources,
     simulated_sources,
     study_sources,
@@ -86,7 +87,7 @@ def _sources(args: argparse.Namespace) -> tuple[list[Source], list[str]]:
     if args.quick:
         return [source for source in found if source.name in QUICK_PROBLEMS], []
     silicon, notes = silicon_sources(args.shared)
-    found += [*study_sources(args.study), *silicon]
+    found += [*measured_sources(), *study_sources(args.study), *silicon]
     words = args.problem
     return [one for one in found if not words or any(word in one.name for word in words)], notes
 

@@ -81,6 +81,14 @@ def _other(name: str, found: dict[str, Path]) -> Path | None:
     return found.get(f"{model}-{OTHER_GPU[hardware]}-{workload}")
 
 
+def measured_sources(folder: Path = TABLES) -> list[Source]:
+    """Exhaustive studies of this product on a real engine, kept as tables."""
+    return [
+        Source(STUDY, path.name.removesuffix(SUFFIX), path)
+        for path in sorted(folder.glob(f"cpu_*{SUFFIX}"))
+    ]
+
+
 def study_sources(paths: Sequence[Path]) -> list[Source]:
     """Exhaustive studies made by this product: their folders, or their `trials.jsonl`."""
     return [Source(STUDY, (path if path.is_dir() else path.parent).name, path) for path in paths]

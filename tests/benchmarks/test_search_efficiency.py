@@ -23,9 +23,16 @@ from benchmarks.efficiency.figures import (
     spread,
 )
 from benchmarks.efficiency.known import Known, recorded, simulated
+from benchmarks.efficiency.make_tables import write_lines
 from benchmarks.efficiency.policies import OURS, POLICIES, RANDOM, Policy
 from benchmarks.efficiency.priors import NOISY, SHUFFLED, TRUE, TablePrior
-from benchmarks.efficiency.problem_set import Source, silicon_sources, simulated_sources
+from benchmarks.efficiency.problem_set import (
+    Source,
+    load,
+    measured_sources,
+    silicon_sources,
+    simulated_sources,
+)
 from benchmarks.efficiency.problems import (
     CHAT,
     LLAMA_70B,
@@ -49,6 +56,7 @@ from sweeper.verbs.running import prepare
 from sweeper.verbs.tabled import filled
 
 Deployment = dict[str, str | int]
+ROOT = Path(__file__).resolve().parents[2]
 
 SEQS, BATCHED = (16, 64, 256), (1024, 8192)
 SPACE = {
@@ -321,7 +329,30 @@ def test_silicon_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_the_study_of_a_real_engine_is_exhaustive() -> None:
-    assert cpu_table.deployments() == 48
+    assert cpu_table.deployments() == 72
     cfg = compose(list(cpu_table.OVERRIDES))
     assert len(cfg.load.concurrency) == 3
     assert (cfg.sampler.kind, cfg.confirm.repeats, cfg.stop.early) == ("grid", 0, False)
+
+
+def test_a_study_of_a_real_engine_is_kept_as_it_was_measured(tmp_path: Path) -> None:
+    study = ROOT / "studies" / "example-smollm2-cpu"
+    path = tmp_path / "cpu_example.jsonl.gz"
+    write_lines(cpu_table.kept_lines(study), path)
+    before, after = Table.load(study), Table.load(path)
+    assert not after.is_predicted
+    assert after.contents.engine == before.contents.engine
+    launched = {str(row.deployment): row for row in before.rows if row.levels}
+    assert {str(row.deployment) for row in after.rows} >= set(launched)
+    for row in after.rows:
+        if row.levels:
+            own = launched[str(row.deployment)]
+            assert (row.virtual_s, len(row.levels)) == (own.virtual_s, len(own.levels))
+            assert row.levels[0].metrics.items() <= own.levels[0].metrics.items()
+
+
+def test_the_measured_table_has_every_deployment_of_its_space() -> None:
+    (source,) = measured_sources()
+    known = load(source)
+    assert size(known.space) == len(known.table.rows) >= 32
+    assert {len(row.levels) for row in known.table.rows} == {3}
