@@ -28,6 +28,7 @@ from sweeper.verdicts import Verdict
 # The corner lies this factor below the baseline's lowest throughput and above its highest latency,
 # so that a deployment worse than the baseline still gets a graded answer.
 CORNER_MARGIN = 4.0
+ONLY_LEVEL = "its only level"
 
 
 @dataclass(frozen=True)
@@ -158,9 +159,14 @@ class Objective:
         """Load level → log throughput, and minus log latency (`slo`: log room under the limits).
 
         Larger is better in both. Empty where levels do not compare: other kinds of objective, and
-        ladders that end where the deployment does.
+        ladders that end where the deployment does. A trial that stands at one load alone has one
+        level whatever that load is: there the load follows from the deployment, as the size of a
+        batch does.
         """
-        if self._cfg.kind not in {"frontier", "slo"} or self._load.levels != "given":
+        if self._cfg.kind not in {"frontier", "slo"}:
+            return {}
+        is_given = self._load.levels == "given"
+        if not is_given and len(outcome.points) != 1:
             return {}
         if outcome.verdict is not Verdict.OK or (self._cfg.kind == "frontier" and not self.corner):
             return {}
@@ -169,7 +175,8 @@ class Objective:
             throughput = point.metrics.get(self._cfg.throughput_metric)
             second = self._second(point)
             if throughput and second is not None:
-                found[point.level] = (math.log(throughput), second)
+                name = point.level if is_given else ONLY_LEVEL
+                found[name] = (math.log(throughput), second)
         return found
 
     def _second(self, point: Point) -> float | None:

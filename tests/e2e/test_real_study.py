@@ -254,11 +254,21 @@ seeds:
   - {max_num_seqs: 4}
 """
 
+SMALL = """
+name: small
+fixed: {{enforce_eager: true, max_model_len: 512, gpu_memory_utilization: {share:.4f}}}
+parameters:
+  max_num_seqs: {{choices: [default, 4]}}
+"""
+UNPROVEN_GIB = 0.45
+"""More than arithmetic proves too little (0.3), and less than the engine takes beside a cache."""
+
 
 def test_what_the_real_engine_dies_of_is_explained(
     tmp_path: Path, tiny_llama: Path, sweep: Sweep
 ) -> None:
-    """No room for a KV cache, then an engine core that is killed behind a healthy server."""
+    """No room for a KV cache: proven after the baseline, died of without one. And an engine core
+    that is killed behind a healthy server."""
     (tmp_path / "edge.yaml").write_text(EDGE)
     changed = ("space=", "budget.", "engine.args")
     settings = [setting for setting in SETTINGS if not setting.startswith(changed)]
@@ -266,19 +276,33 @@ def test_what_the_real_engine_dies_of_is_explained(
     killer = threading.Thread(target=_kill_core_under_load, args=(tmp_path, study), daemon=True)
     killer.start()
     done = sweep(
-        f"model.path={tiny_llama}", "study=edge", "space=edge.yaml", "budget.launches=3", *settings
+        f"model.path={tiny_llama}", "study=edge", "space=edge.yaml", "budget.launches=2", *settings
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    baseline, no_room, killed = journal(study)
+    baseline, proven, killed = journal(study)
     assert baseline["verdict"] == "OK", baseline["cause"]
-    assert (no_room["verdict"], no_room["phase"]) == ("CAPACITY", "start"), no_room["cause"]
-    assert no_room["learnt"]["rule"] == "no_kv_memory"
+    assert (proven["verdict"], proven["phase"]) == ("INFEASIBLE_CONFIG", "plan"), proven["cause"]
+    assert "as measured" in proven["cause"]
     assert (killed["verdict"], killed["phase"]) == ("CRASH_UNDER_LOAD", "load"), killed["cause"]
     assert "ended without a word" in killed["cause"]
     assert killed["evidence"]
-    bounds = json.loads(sweep("bounds", "study=edge", "format=json").stdout)
+    (tmp_path / "small.yaml").write_text(
+        SMALL.format(share=UNPROVEN_GIB * 2**30 / psutil.virtual_memory().total)
+    )
+    dead = sweep(
+        f"model.path={tiny_llama}",
+        "study=small",
+        "space=small.yaml",
+        "budget.launches=1",
+        *settings,
+    )
+    assert dead.returncode != 0 and "the baseline" in dead.stderr, dead.stderr
+    (no_room,) = journal(study.parent / "small")
+    assert (no_room["verdict"], no_room["phase"]) == ("CAPACITY", "start"), no_room["cause"]
+    assert no_room["learnt"]["rule"] == "no_kv_memory"
+    bounds = json.loads(sweep("bounds", "study=small", "format=json").stdout)
     assert "no_kv_memory" in json.dumps(bounds)
-    log = study / "trials" / str(no_room["number"]) / "server.log"
+    log = study.parent / "small" / "trials" / "0" / "server.log"
     told = json.loads(sweep("diagnose", f"log={log}", "format=json").stdout)
     assert (told["verdict"], told["learnt"]["rule"]) == ("CAPACITY", "no_kv_memory")
     assert _sockets() <= sockets, "vLLM's own sockets go with their launch, killed or not"

@@ -25,7 +25,7 @@ def expectation(objective: Objective, guide: Guide) -> Expect:
 
     def expect(deployments: Sequence[Mapping[str, Any]], goal: Goal) -> Floats:
         found = guide.expect([dict(one) for one in deployments])
-        nothing = Sight({}, (float("nan"),) * goal.own)
+        nothing = Sight(own=(float("nan"),) * goal.own)
         sights = [
             nothing if points is None else _sight(objective, one, points) or nothing
             for one, points in zip(deployments, found, strict=True)

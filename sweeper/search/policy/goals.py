@@ -8,7 +8,8 @@
 Levels are modelled one by one because they answer to different parameters: at one stream the batch
 limits mean nothing, at 256 they mean everything. The front that counts is that of all launches
 together, so the model keeps the whole curve and not only the area below it. Where ladders differ
-from trial to trial (`found`, `slo`) levels do not compare, and the told values are modelled.
+from trial to trial (`found`, `slo`) levels do not compare, and the told values are modelled; where
+each stands at one load of its own, that load's figures are.
 
 Quality is a figure of the deployment, not of a level; where it is measured it is one more axis.
 """
@@ -39,11 +40,14 @@ class Sight:
 
     Attributes:
         levels: load level → its figures.
-        own: figures of the deployment as a whole.
+        own: figures of the deployment as a whole, beside those of levels.
+        told: what the sampler is told, which is modelled where levels do not compare; empty where
+            there is none.
     """
 
     levels: dict[str, tuple[float, ...]] = field(default_factory=dict)
     own: tuple[float, ...] = ()
+    told: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Goal:
         kind: frontier | slo | values.
         levels: names of those that are modelled, in order.
         width: figures of a level.
-        own: figures of the deployment.
+        own: figures of the deployment; all there are in kind `values`.
         corner: the point that counts as nothing, as far as it is fixed.
     """
 
@@ -115,13 +119,16 @@ class Goal:
 
 def sight(objective: Objective, outcome: TrialOutcome) -> Sight | None:
     """What a model sees of an outcome, None if it says nothing of the deployment's worth."""
-    levels = objective.levels(outcome)
-    if levels:
-        own = objective.quality(outcome)
-        unknown = (math.nan,) if objective.with_quality else ()
-        return Sight(levels, unknown if own is None else (own,))
-    told = objective.tell(outcome).values
-    return None if told is None else Sight({}, _upward(objective, told))
+    levels, told = objective.levels(outcome), objective.tell(outcome).values
+    if not levels and told is None:
+        return None
+    quality = objective.quality(outcome)
+    unknown = (math.nan,) if objective.with_quality else ()
+    return Sight(
+        levels,
+        unknown if quality is None else (quality,),
+        () if told is None else _upward(objective, told),
+    )
 
 
 def goal(objective: Objective, sights: Sequence[Sight]) -> Goal:
@@ -132,10 +139,10 @@ def goal(objective: Objective, sights: Sequence[Sight]) -> Goal:
             counts[level] = counts.get(level, 0) + 1
     enough = MIN_SHARE_OF_TRIALS * len(sights)
     levels = tuple(level for level, count in counts.items() if count >= enough)
+    if not levels or not all(one.levels for one in sights):
+        return Goal("values", (), 0, max(len(one.told) for one in sights))
     is_known = any(math.isfinite(value) for one in sights for value in one.own)
     own = len(sights[0].own) if is_known else 0
-    if not levels:
-        return Goal("values", (), 0, own)
     corner = objective.corner
     fixed = () if corner is None else (math.log(corner.throughput), -math.log(corner.latency_ms))
     return Goal(objective.kind, levels, 2, own, fixed if objective.kind == "frontier" else ())
@@ -145,7 +152,9 @@ def figures(goal_: Goal, sights: Sequence[Sight]) -> Floats:
     """Figures of outcomes, shape (outcomes, levels * width + own); NaN where there is none."""
     import numpy as np
 
-    gap = (math.nan,) * goal_.width
+    gap, unknown = (math.nan,) * goal_.width, (math.nan,) * goal_.own
+    if goal_.kind == "values":
+        return np.array([one.told or unknown for one in sights], dtype=float)
     rows = [
         [*(v for level in goal_.levels for v in one.levels.get(level, gap)), *one.own[: goal_.own]]
         for one in sights

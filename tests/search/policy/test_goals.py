@@ -79,8 +79,23 @@ def test_ladders_that_differ_are_modelled_by_what_is_told() -> None:
     of = objective("frontier", levels="found")
     seen = sight(of, FAST)
     assert seen is not None
-    assert seen.own == pytest.approx(of.tell(FAST).values)
+    assert seen.levels == {}
+    assert figures(goal(of, [seen]), [seen])[0] == pytest.approx(of.tell(FAST).values)
     point_kind = objective("point")
     both = sight(point_kind, FAST)
     assert both is not None
-    assert both.own == pytest.approx((math.log(90), -math.log(900)))
+    assert both.told == pytest.approx((math.log(90), -math.log(900)))
+
+
+def test_trials_at_one_load_each_are_points_of_one_front_whatever_the_load() -> None:
+    """Else the sampler would look for the best single point, and the front is made of many."""
+    of = objective("frontier", levels="found")
+    one, other = SLOW, outcome(2, points=[point(64, throughput=400, e2e_p95_ms=3000)])
+    sights = [seen for each in (one, other) if (seen := sight(of, each)) is not None]
+    points = goal(of, sights).points(figures(goal(of, sights), sights))
+    assert points[:, 0] == pytest.approx(
+        np.array([[math.log(10), -math.log(200)], [math.log(400), -math.log(3000)]])
+    )
+    ladder = sight(of, FAST)
+    assert ladder is not None
+    assert goal(of, [*sights, ladder]).kind == "values", "a ladder beside them compares with none"
