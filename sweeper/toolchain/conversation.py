@@ -21,15 +21,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from sweeper.toolchain.environment import NoEnvironment, script_python
-from sweeper.toolchain.events import LineReader, parse
+from sweeper.toolchain.events import LineReader
 from sweeper.toolchain.process import Process
 from sweeper.toolchain.worker import (
-    STRAY,
     EndKind,
     WorkerEnd,
     WorkerJob,
     last_words,
     one_line,
+    take,
     worker_environment,
 )
 
@@ -167,7 +167,7 @@ class Conversation:
             gone = self._process.has_exited()
             lines = self._reader.lines(0.0 if gone else _POLL_S)
             for line in lines:
-                if (end := self._take(line)) is not None:
+                if (end := take(line, self._job, self._on_event)) is not None:
                     return end
             if gone and not lines:
                 return WorkerEnd(EndKind.DIED)
@@ -175,20 +175,6 @@ class Conversation:
                 name = self._job.script.name
                 message = f"{name} did not answer within {limit_s:g} s and was ended"
                 return WorkerEnd(EndKind.TIMED_OUT, message=message)
-
-    def _take(self, line: bytes) -> WorkerEnd | None:
-        event = parse(line)
-        if event is None:
-            with self._job.log_path.open("ab") as log:
-                log.write(STRAY + line + b"\n")
-        elif event["event"] == "done":
-            return WorkerEnd(EndKind.DONE, result=event["result"])
-        elif event["event"] == "error":
-            message = one_line(event["message"])
-            return WorkerEnd(EndKind.FAILED, error=event["kind"], message=message)
-        else:
-            self._on_event(event)
-        return None
 
     def _over(self, end: WorkerEnd) -> WorkerEnd:
         """End the worker; of one that died by itself, its last words."""

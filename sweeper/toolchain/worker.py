@@ -204,7 +204,7 @@ class _Watch:
                 exited_at = time.monotonic()
             lines = self._reader.lines(_POLL_S if exited_at is None else 0.0)
             for line in lines:
-                if (end := self._take(line)) is not None:
+                if (end := take(line, self._job, self._on_event)) is not None:
                     self._let_exit()
                     return end
             if exited_at is not None:
@@ -213,21 +213,6 @@ class _Watch:
                     return WorkerEnd(EndKind.DIED)
             elif (end := self._limit_passed()) is not None:
                 return end
-
-    def _take(self, line: bytes) -> WorkerEnd | None:
-        event = parse(line)
-        if event is None:
-            with self._job.log_path.open("ab") as log:
-                log.write(STRAY + line + b"\n")
-        elif event["event"] == "done":
-            return WorkerEnd(EndKind.DONE, result=event["result"])
-        elif event["event"] == "error":
-            return WorkerEnd(
-                EndKind.FAILED, error=event["kind"], message=one_line(event["message"])
-            )
-        else:
-            self._on_event(event)
-        return None
 
     def _let_exit(self) -> None:
         """Give it a moment to end by itself; what it has reported stands in any case."""
@@ -257,6 +242,24 @@ class _Watch:
             message=f"{name} took {taken_gib:.2f} GiB of memory, more than the "
             f"{self._job.memory_gib:.2f} GiB it was allowed, and was ended",
         )
+
+
+def take(
+    line: bytes, job: WorkerJob, on_event: Callable[[Mapping[str, Any]], None]
+) -> WorkerEnd | None:
+    """One line of a worker's output: its end, if it says so; else an event, or the log's."""
+    event = parse(line)
+    if event is None:
+        with job.log_path.open("ab") as log:
+            log.write(STRAY + line + b"\n")
+    elif event["event"] == "done":
+        return WorkerEnd(EndKind.DONE, result=event["result"])
+    elif event["event"] == "error":
+        message = one_line(event["message"])
+        return WorkerEnd(EndKind.FAILED, error=event["kind"], message=message)
+    else:
+        on_event(event)
+    return None
 
 
 def one_line(text: str) -> str:

@@ -26,6 +26,19 @@ LLAMA: dict[str, Any] = {
     "torch_dtype": "float16",
 }
 
+QWEN7B_CONFIG: dict[str, Any] = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "num_hidden_layers": 28,
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+
 # Reads no GGUF, but follows the protocol of `gguf_worker`; {body} may do anything.
 WORKER = """
 import json, pathlib, sys, time

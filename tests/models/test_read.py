@@ -11,21 +11,9 @@ from hypothesis import strategies as st
 from sweeper.errors import ModelError
 from sweeper.models.embedded import SMOLLM2
 from sweeper.models.read import facts_from_config, read_config
-from tests.models.fakes import LLAMA
+from tests.models.fakes import LLAMA, QWEN7B_CONFIG
 
-QWEN7B: dict[str, Any] = {
-    "architectures": ["Qwen2ForCausalLM"],
-    "model_type": "qwen2",
-    "num_hidden_layers": 28,
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-    "max_position_embeddings": 32768,
-    "torch_dtype": "bfloat16",
-    "tie_word_embeddings": False,
-}
+QWEN7B: dict[str, Any] = {**QWEN7B_CONFIG, "tie_word_embeddings": False}
 MIXTRAL = {
     "architectures": ["MixtralForCausalLM"],
     "model_type": "mixtral",

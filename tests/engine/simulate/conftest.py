@@ -15,7 +15,8 @@ from sweeper.engine.simulate.engine import SimulateEngine
 from sweeper.estimate.simulator import client
 from sweeper.estimate.weights import as_it_is
 from sweeper.hardware.facts import HardwareFacts
-from tests.estimate.simulator.conftest import FAKE, QWEN
+from tests.estimate.simulator.conftest import FAKE
+from tests.models.fakes import QWEN7B_CONFIG
 
 H200 = HardwareFacts("cuda", "h200", 8, 140.4, detected=False)
 Make = Callable[..., SimulateEngine]
@@ -38,4 +39,6 @@ def surroundings(
     hardware: HardwareFacts = H200,
     **workload: Any,
 ) -> Surroundings:
-    return Surroundings(model_config or QWEN, hardware, WorkloadConfig(**workload), as_it_is)
+    return Surroundings(
+        model_config or QWEN7B_CONFIG, hardware, WorkloadConfig(**workload), as_it_is
+    )

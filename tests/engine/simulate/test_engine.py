@@ -19,7 +19,7 @@ from sweeper.hardware.facts import HardwareFacts
 from sweeper.space.parse import parse_space
 from sweeper.verdicts import Phase, Verdict
 from tests.engine.simulate.conftest import Make, surroundings
-from tests.estimate.simulator.conftest import QWEN
+from tests.models.fakes import QWEN7B_CONFIG
 
 SPACE = parse_space(SpaceConfig(parameters={"max_num_seqs": [64, 128]}))
 LEVEL = LevelAsk("closed", 8, None, 32, 512.0, 128.0, seed=1)
@@ -99,7 +99,7 @@ def test_what_cannot_be_known_is_said(make: Make) -> None:
 
 
 def test_a_model_that_was_never_timed_ends_it_before_any_launch(make: Make) -> None:
-    foreign = surroundings({**QWEN, "model_type": "unheard_of"})
+    foreign = surroundings({**QWEN7B_CONFIG, "model_type": "unheard_of"})
     with pytest.raises(ModelError, match="cannot predict Qwen2ForCausalLM on h200"):
         make().foresee(foreign, SPACE, lambda text: None)
 

@@ -13,26 +13,15 @@ import pytest
 from sweeper.estimate.simulator import client
 from sweeper.estimate.simulator.ask import SimulatorAsk
 from sweeper.estimate.simulator.client import Simulator
+from tests.models.fakes import QWEN7B_CONFIG
 
 FAKE = Path(__file__).with_name("fake_worker.py")
-QWEN = {
-    "architectures": ["Qwen2ForCausalLM"],
-    "model_type": "qwen2",
-    "num_hidden_layers": 28,
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-    "max_position_embeddings": 32768,
-    "torch_dtype": "bfloat16",
-}
 
 
 def ask(parameters: dict[str, Any] | None = None, **changes: Any) -> SimulatorAsk:
     """Qwen2.5-7B on an H200 under 8 streams."""
     plain = SimulatorAsk(
-        model_config=QWEN,
+        model_config=QWEN7B_CONFIG,
         hardware="h200",
         parameters=parameters or {},
         input_tokens=512,

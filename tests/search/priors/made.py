@@ -19,19 +19,8 @@ from sweeper.space.canonical import deployment_hash
 from sweeper.space.parse import parse_space
 from sweeper.trial.outcome import Point, TrialOutcome
 from tests.factories import outcome
+from tests.models.fakes import QWEN7B_CONFIG
 
-QWEN = {
-    "architectures": ["Qwen2ForCausalLM"],
-    "model_type": "qwen2",
-    "num_hidden_layers": 28,
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-    "max_position_embeddings": 32768,
-    "torch_dtype": "bfloat16",
-}
 H200 = HardwareFacts(
     "cuda",
     "NVIDIA H200",
@@ -51,7 +40,9 @@ LEVELS = (1, 16)
 def config(space: Mapping[str, Any] | None = None, **prior: Any) -> SweeperConfig:
     """A configuration with two load levels and priors as asked."""
     cfg = SweeperConfig()
-    cfg.model = ModelConfig(name="qwen7b", path="Qwen/Qwen2.5-7B-Instruct", facts=dict(QWEN))
+    cfg.model = ModelConfig(
+        name="qwen7b", path="Qwen/Qwen2.5-7B-Instruct", facts=dict(QWEN7B_CONFIG)
+    )
     cfg.space = SpaceConfig(name="s", parameters=dict(space or SPACE))
     cfg.load.concurrency = list(LEVELS)
     cfg.quality.kind = "none"
@@ -66,7 +57,12 @@ def setup(tmp_path: Path, cfg: SweeperConfig | None = None, **fields: Any) -> St
     cfg.cache_dir = str(tmp_path)
     given: dict[str, Any] = {
         "model": ResolvedModel(
-            "qwen7b", "Qwen/Qwen2.5-7B-Instruct", "hub", None, facts_from_config(QWEN), None
+            "qwen7b",
+            "Qwen/Qwen2.5-7B-Instruct",
+            "hub",
+            None,
+            facts_from_config(QWEN7B_CONFIG),
+            None,
         ),
         "hardware": H200,
         "engine_facts": EngineFacts("vllm", "0.33.0", "vllm", "cuda"),
