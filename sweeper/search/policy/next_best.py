@@ -1,6 +1,7 @@
 """`sampler=gp`: the open deployment with the largest expected gain, the cheapest where several tie.
 
-    fewer than `startup_trials` known   the first open point of a low-discrepancy walk
+    fewer than `startup_trials` known   of the first points of a low-discrepancy walk the one that
+                                        is furthest from all that is known
     then                                ranked by `sweeper.search.policy.model`, fitted anew
     from 100 outcomes on                fitted every 2nd time, from 200 every 4th, then 8th …; what
                                         was ranked best is launched in order in between
@@ -38,6 +39,8 @@ NEAR = 5
 EQUAL_SHARE = 0.02
 """Candidates whose expected gain is that near the largest count as equal."""
 EQUALS = 32
+SPREAD = 64
+"""Points of the walk among which the first launches are chosen."""
 ALWAYS_UNTIL = 100
 HELD = 1e-6
 """What the gain of varying a parameter without effect counts for."""
@@ -67,7 +70,7 @@ class NextBest:
         """See `Chooser`."""
         known, open_ = hashes(outcomes, trying), self._ground.open
         if len(known) < startup_trials(self._ground.sampler):
-            first = open_.first(self._walk, known)
+            first = self._furthest(outcomes, trying) or open_.first(self._walk, known)
             if first is not None:
                 return first
         ranked = self._ranking(outcomes[: fitted_to(len(outcomes))], trying)
@@ -78,6 +81,25 @@ class NextBest:
         least = best[0] * (1.0 - EQUAL_SHARE)
         equal = islice(takewhile(lambda one: one[0] >= least, left), EQUALS)
         return self._preferred([best[2], *(one[2] for one in equal)], outcomes)
+
+    def _furthest(self, outcomes: Sequence[TrialOutcome], trying: Mapping[str, Raw]) -> Raw | None:
+        """What differs most from all that is known: every parameter is soon seen at two values.
+
+        Points drawn evenly leave a switch as it is in one launch of two, and a model that has never
+        seen its other side has no reason to hurry there.
+        """
+        known = hashes(outcomes, trying)
+        first = dict(islice(self._walk, SPREAD))
+        new = [
+            one
+            for digest, one in first.items()
+            if digest not in known and self._ground.open.is_fit(digest, one)
+        ]
+        if not new or not known:
+            return None
+        there = self._features.of([*(one.deployment for one in outcomes), *trying.values()])
+        apart = ((self._features.of(new)[:, None] - there[None]) ** 2).sum(axis=2).min(axis=1)
+        return new[int(apart.argmax())]
 
     def _preferred(self, equal: Sequence[Raw], outcomes: Sequence[TrialOutcome]) -> Raw:
         """Of equal candidates the cheapest to launch; of those the guide's choice; or the first.
