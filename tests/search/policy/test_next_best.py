@@ -73,6 +73,52 @@ CHECKPOINTS = parse_space(
 )
 
 
+SWITCHES = parse_space(
+    SpaceConfig(
+        name="switches",
+        parameters={
+            "max_num_seqs": {"choices": [16, 32, 64, 128], "default": 64},
+            "block_size": {"choices": [16, 32, 64], "default": 16},
+            "enable_prefix_caching": ["default", False],
+            "enable_chunked_prefill": ["default", False],
+            "kv_cache_dtype": ["auto", "fp8"],
+        },
+    )
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_first_launch_after_the_baseline_turns_every_switch(seed: int) -> None:
+    """Drawn evenly, one launch in eight would turn all three."""
+    ground = Ground(
+        SWITCHES, Open(SWITCHES, lambda _: []), objective(), SamplerConfig(kind="gp", seed=seed)
+    )
+    chosen = NextBest(ground).choose([ladder({}, 0, 1.0)], {})
+    assert chosen is not None
+    assert {"enable_prefix_caching", "enable_chunked_prefill", "kv_cache_dtype"} <= set(chosen)
+
+
+def test_the_first_launches_asked_for_at_once_lie_apart() -> None:
+    """The second is not the first but for one value: what is being tried counts as known."""
+    decide = chooser(SWITCHES)
+    journal = [ladder({}, 0, 1.0)]
+    first = decide.choose(journal, {})
+    assert first is not None
+    second = decide.choose(journal, {deployment_hash(first): first})
+    assert second is not None
+    names = [parameter.name for parameter in SWITCHES.parameters]
+    assert sum(first.get(name) != second.get(name) for name in names) >= 3
+
+
+def test_what_a_rule_refuses_is_no_first_launch() -> None:
+    refused = Open(SWITCHES, lambda one: ["refused"] if one.get("kv_cache_dtype") else [])
+    ground = Ground(SWITCHES, refused, objective(), SamplerConfig(kind="gp"))
+    chosen = NextBest(ground).choose([ladder({}, 0, 1.0)], {})
+    assert chosen is not None
+    assert "kv_cache_dtype" not in chosen
+    assert "enable_prefix_caching" in chosen
+
+
 @pytest.mark.parametrize("made", ["gptq", "awq"])
 def test_of_equal_candidates_the_one_that_is_cheapest_to_launch_is_taken(made: str) -> None:
     """Nothing is known of either, so nothing but the cost speaks for one of them."""
