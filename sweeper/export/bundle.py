@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sweeper.export.measured_on import MeasuredOn
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.redaction import carries_secret, printable, redact_data
 from sweeper.tracking.paths import replace_folder
@@ -33,6 +34,9 @@ class ExportInput:
         revision: model revision on a hub, or None.
         notes: further lines for the README.
         made: what the manifest says of a checkpoint that was made here; empty for any other.
+        limit: requests under way at once up to which the numbers hold, None where none follows.
+        measured_on: facts of the launch that images, machines and probes follow from.
+        asked_for: whether the trial was named by the user, whatever is recommended.
     """
 
     study: str
@@ -48,6 +52,9 @@ class ExportInput:
     revision: str | None = None
     notes: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    measured_on: MeasuredOn = field(default_factory=MeasuredOn)
+    asked_for: bool = False
 
     @property
     def public_flags(self) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sweeper.config.trust import FLAG
-from sweeper.export import markdown
+from sweeper.export import admission, markdown, secrets
 from sweeper.export.bundle import ExportInput, File, Files
 from sweeper.export.checkpoint import cache_warning, made_lines
-from sweeper.load.level import CLOSED, OPEN
+from sweeper.export.container import name_of
+from sweeper.export.origin import title
 from sweeper.pareto.compare import interval_text
 from sweeper.pareto.confirmed_words import verdict_text
 from sweeper.pareto.recommendation import Recommendation
@@ -26,11 +27,29 @@ _ROWS = (
     (_QUALITY, "Quality"),
 )
 
+_FILES = {
+    "vllm.yaml": ("vLLM's own `--config`", "{serve} --config vllm.yaml"),
+    "start.sh": ("the same, with the environment it needs", "./start.sh"),
+    "compose.yaml": ("Docker Compose", "docker compose up -d"),
+    "nginx.conf": ("proxy that holds to the limit", "docker compose --profile gate up -d"),
+    "k8s.yaml": ("Kubernetes: ConfigMap, Deployment, Service", "kubectl apply -f k8s.yaml"),
+    "kserve.yaml": ("KServe: InferenceService", "kubectl apply -f kserve.yaml"),
+    "helm-values.yaml": (
+        "Helm values of vLLM's production-stack",
+        "helm install llm vllm/vllm-stack -f helm-values.yaml",
+    ),
+    "vllm.service": ("systemd unit (see its head for the set-up)", "sudo systemctl start {name}"),
+    "sglang.sh": ("nearest flags of SGLang, not measured", "./sglang.sh"),
+    "trtllm.sh": ("nearest flags of TensorRT-LLM, not measured", "./trtllm.sh"),
+    "trtllm.yaml": ("what of them has no flag", ""),
+}
+"""File → what it is, and how it is started."""
 
-def render(source: ExportInput) -> Files:
-    """``recommendation.json`` and ``README.md``."""
+
+def render(source: ExportInput, files: Collection[str] = ()) -> Files:
+    """``recommendation.json``, and a ``README.md`` that tells what the other `files` are."""
     text = json.dumps(facts(source), indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    return {"recommendation.json": File(text + "\n"), "README.md": File(readme(source))}
+    return {"recommendation.json": File(text + "\n"), "README.md": File(readme(source, files))}
 
 
 def facts(source: ExportInput) -> dict[str, Any]:
@@ -45,19 +64,21 @@ def facts(source: ExportInput) -> dict[str, Any]:
         "flags": source.public_flags,
         "env": source.public_env,
         **({"made": redact_data(dict(source.made))} if source.made else {}),
-        **admission(source.recommendation),
+        **admission.admission(source.recommendation),
+        "admission_limit": source.limit,
+        "asked_for": source.asked_for,
         "recommendation": redact_data(source.recommendation.to_dict()),
     }
 
 
-def readme(source: ExportInput) -> str:
+def readme(source: ExportInput, files: Collection[str] = ()) -> str:
     """What this deployment is, in Markdown."""
     sections = [
-        f"# Recommended deployment of {markdown.text(source.served_name)}",
+        f"# {markdown.text(title(source))}",
         _status(source),
         f"{markdown.sentence(source.recommendation.headline)}\n\n{markdown.sentence(source.recommendation.reason)}",
-        _start(source),
-        _limit(source),
+        _start(source, files),
+        f"## Load\n\n{admission.markdown(source.recommendation, source.limit)}",
         _measured(source),
         _origin(source),
     ]
@@ -67,6 +88,11 @@ def readme(source: ExportInput) -> str:
 def _status(source: ExportInput) -> str:
     chosen = source.recommendation
     warnings = []
+    if source.asked_for:
+        warnings.append(
+            "> **Not a recommendation.** The trial was asked for by its number, whatever the study "
+            "recommends."
+        )
     if not chosen.keeps_slo:
         warnings.append(
             "> **It does not keep the SLO.** No measured deployment does; this one comes nearest."
@@ -97,69 +123,21 @@ def _unconfirmed(chosen: Recommendation) -> str:
     return f"Its numbers come from one launch.{how}"
 
 
-def _start(source: ExportInput) -> str:
-    lines = [
-        "## Start",
-        "",
-        "```sh",
-        "./start.sh                                # PYTHON=... names vLLM's interpreter",
-        "vllm serve --config vllm.yaml             # the same, without the environment it sets",
-        "```",
+def _start(source: ExportInput, files: Collection[str]) -> str:
+    """A row for each file that is there, with how it is started."""
+    names = {"name": name_of(source), "serve": source.measured_on.serve}
+    rows = [
+        f"| `{file}` | {what} | {command and f'`{command.format(**names)}`'} |"
+        for file, (what, command) in _FILES.items()
+        if file in files
     ]
-    if source.left_out:
-        names = ", ".join(markdown.code(name) for name in source.left_out)
-        lines += ["", f"Secrets are not exported. Set before the start: {names}."]
+    head = ["| File | What it is | Start |", "|---|---|---|"]
+    lines = ["## Start", "", *head, *rows] if rows else []
+    named = [*secrets.needed(source), *secrets.lost_flags(source)]
+    wanted = [markdown.code(name) for name in named]
+    if wanted:
+        lines += ["", f"Secrets are not exported. Set before the start: {', '.join(wanted)}."]
     return "\n".join(lines)
-
-
-def admission(chosen: Recommendation) -> dict[str, Any]:
-    """How much load the numbers stand for: plain data, only what the kind of load has.
-
-    ``admission_limit_streams`` of a closed loop; ``admission_limit_requests_per_s`` of a steady
-    rate, and ``concurrent_requests`` that were under way at it, on average. A ramp, a replay or a
-    batch holds no load steady, and has neither limit.
-    """
-    told: dict[str, Any] = {"load_level": chosen.level}
-    if chosen.load_kind == CLOSED:
-        told["admission_limit_streams"] = chosen.concurrency
-    elif chosen.load_kind == OPEN:
-        told["admission_limit_requests_per_s"] = chosen.rate_per_s
-    under_way = chosen.point.get("achieved_concurrency")
-    if chosen.load_kind != CLOSED and under_way is not None:
-        told["concurrent_requests"] = round(float(under_way), 2)
-    return told
-
-
-def _limit(source: ExportInput) -> str:
-    told = admission(source.recommendation)
-    beyond = "Limit admission to that (in the gateway, say) and add replicas beyond it."
-    if (streams := told.get("admission_limit_streams")) is not None:
-        text = f"The numbers hold up to **{streams} concurrent streams** a server. {beyond}"
-    elif (rate := told.get("admission_limit_requests_per_s")) is not None:
-        text = f"The numbers hold up to **{rate:g} requests/s** a server{_arrivals(told)}. {beyond}"
-    else:
-        text = (
-            f"Measured with a **{told['load_level']}**{_under_way(told)}. It held no load steady, "
-            "so that no limit for admission follows from it: measure one with load=closed or "
-            "load=open."
-        )
-    if source.recommendation.point.get("saturated"):
-        text += (
-            "\n\n> **The server could not keep up with this load.** Its latencies grow for as long "
-            "as the load lasts: admit less."
-        )
-    return f"## Load\n\n{text}"
-
-
-def _arrivals(told: Mapping[str, Any]) -> str:
-    """The pattern of arrivals, from the level's name, and how many requests were under way."""
-    _, _, pattern = str(told["load_level"]).partition(" (")
-    return f" ({pattern.removesuffix(')')} arrivals{_under_way(told)})"
-
-
-def _under_way(told: Mapping[str, Any]) -> str:
-    requests = told.get("concurrent_requests")
-    return "" if requests is None else f", {requests:g} of them under way on average"
 
 
 def _measured(source: ExportInput) -> str:

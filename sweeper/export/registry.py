@@ -5,15 +5,25 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sweeper.errors import ConfigError
-from sweeper.export.bundle import ExportInput, Files
 
-Renderer = Callable[[ExportInput], Files]
+if TYPE_CHECKING:
+    from sweeper.export.bundle import ExportInput, Files
+
+Renderer: TypeAlias = "Callable[[ExportInput], Files]"
 
 TARGETS: dict[str, str] = {
     "vllm": "sweeper.export.vllm_config:render",
+    "shell": "sweeper.export.shell:render",
+    "compose": "sweeper.export.compose:render",
+    "k8s": "sweeper.export.kubernetes:render",
+    "helm": "sweeper.export.helm:render",
+    "kserve": "sweeper.export.kserve:render",
+    "systemd": "sweeper.export.systemd:render",
+    "sglang": "sweeper.export.sglang:render",
+    "trtllm": "sweeper.export.tensorrt_llm:render",
 }
 
 # What was measured on one engine says nothing of how another would do with its flags, and a server
@@ -62,7 +72,7 @@ def render_all(names: Sequence[str], source: ExportInput) -> Files:
     files: Files = {}
     for name in resolve(names):
         files.update(renderer(name)(source))
-    return {**files, **render_provenance(source)}
+    return {**files, **render_provenance(source, files)}
 
 
 def _check(name: str) -> None:

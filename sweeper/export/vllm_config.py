@@ -1,4 +1,4 @@
-"""vLLM's own ``--config`` YAML, and a script that starts a server from it. Pure.
+"""vLLM's own ``--config`` YAML. Pure.
 
 How vLLM reads the file (``FlexibleArgumentParser.load_config_file``) decides its form:
 
@@ -13,54 +13,39 @@ How vLLM reads the file (``FlexibleArgumentParser.load_config_file``) decides it
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
-import yaml
+from sweeper.export import secrets
+from sweeper.export.bundle import ExportInput, File, Files
+from sweeper.export.machine import degrees
+from sweeper.export.origin import origin
+from sweeper.export.yaml_text import comments, dump
 
-from sweeper.export.bundle import EXECUTABLE, ExportInput, File, Files
-from sweeper.export.checkpoint import made_lines
-from sweeper.redaction import printable
-
-YAML_NAME, SCRIPT_NAME = "vllm.yaml", "start.sh"
+YAML_NAME = "vllm.yaml"
 _OWN_KEYS = ("model", "served_model_name", "host", "port", "revision")
 
 
 def render(source: ExportInput) -> Files:
-    """``vllm.yaml`` and ``start.sh``."""
-    return {
-        YAML_NAME: File(config_text(source)),
-        SCRIPT_NAME: File(script_text(source), EXECUTABLE),
-    }
+    """``vllm.yaml``."""
+    return {YAML_NAME: File(config_text(source))}
 
 
 def config_text(source: ExportInput) -> str:
-    """The YAML for ``--config``."""
-    point = source.recommendation
-    word = "PREDICTED, NOT MEASURED," if point.predicted else "measured"
-    head = [
-        f"# {_comment(source.study)}, trial {point.trial}, {word} at {_comment(point.level)}.",
-        "# Start: ./start.sh, or `vllm serve --config vllm.yaml` (then set what start.sh exports).",
-        *(f"# {_comment(line)}" for line in made_lines(source)),
-    ]
-    return "\n".join(head) + "\n" + _dumped(config(source))
+    """The YAML for ``--config``, with where it comes from."""
+    start = f"Start: {source.measured_on.serve} --config {YAML_NAME}"
+    lines = [*origin(source), start, *_needs(source)]
+    return comments(lines) + config_body(source)
 
 
-def _dumped(data: dict[str, Any]) -> str:
-    """YAML that is read back as it was; letters of other scripts as they are where that holds."""
+def config_body(source: ExportInput) -> str:
+    """The YAML for ``--config`` without comments."""
+    return dump(config(source))
 
-    def dump(*, allow_unicode: bool) -> str:
-        return yaml.safe_dump(
-            data,
-            sort_keys=False,
-            allow_unicode=allow_unicode,
-            default_flow_style=False,
-            width=1000,
-        )
 
-    plain = dump(allow_unicode=True)
-    # Line ends of other scripts (NEL) come back as spaces unless they are escaped.
-    return plain if yaml.safe_load(plain) == data else dump(allow_unicode=False)
+def _needs(source: ExportInput) -> list[str]:
+    """Variables and secret flags that the file does not set."""
+    named = [*source.public_env, *secrets.needed(source), *secrets.lost_flags(source)]
+    return [f"Set before the start: {', '.join(named)}."] if named else []
 
 
 def config(source: ExportInput) -> dict[str, Any]:
@@ -73,45 +58,35 @@ def config(source: ExportInput) -> dict[str, Any]:
     }
     if source.revision is not None:
         result["revision"] = source.revision
-    for name, value in source.public_flags.items():
-        if name not in _OWN_KEYS:
-            result.update(_entry(name.replace("_", "-"), value))
+    for name, value in own_flags(source).items():
+        result.update(_entry(name.replace("_", "-"), value))
     return result
 
 
+def own_flags(source: ExportInput) -> dict[str, Any]:
+    """Flags of the deployment itself as plain data, by underscored name, none of them empty.
+
+    With data parallelism one API server is asked for, as was measured: ``vllm serve`` would start
+    one for each rank.
+    """
+    ranks = degrees(source.public_flags)["data_parallel_size"]
+    return {**({"api_server_count": 1} if ranks > 1 else {}), **asked_flags(source)}
+
+
+def asked_flags(source: ExportInput) -> dict[str, Any]:
+    """Flags of the deployment as it was asked for; what names the server is left out."""
+    flags = source.public_flags
+    own = {name: flags[name] for name in flags if name not in _OWN_KEYS}
+    # Enumerations, tuples and mappings become plain; empty ones say nothing.
+    plain = json.loads(json.dumps(own))
+    return {name: value for name, value in plain.items() if value not in ([], {})}
+
+
 def _entry(key: str, value: Any) -> dict[str, Any]:
-    """One flag as vLLM's loader wants it; nothing for an empty list or mapping."""
-    value = json.loads(json.dumps(value))  # enumerations, tuples and mappings become plain
+    """One flag as vLLM's loader wants it."""
     if value is False:
         return {key.removeprefix("no-"): True} if key.startswith("no-") else {f"no-{key}": True}
-    if isinstance(value, list | dict):
-        return {key: value} if value else {}
-    if not isinstance(value, int) and str(value).startswith("-"):
+    if not isinstance(value, int | list | dict) and str(value).startswith("-"):
         # As a word of its own it would be taken for another flag.
         return {f"{key}={value}": True}
     return {key: value}
-
-
-def _comment(text: str) -> str:
-    """Text as part of a comment, which it cannot end."""
-    return " ".join(printable(text).split())
-
-
-def script_text(source: ExportInput) -> str:
-    """The start script: environment, then the server in the shell's place."""
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in source.public_env.items()]
-    wanted = [
-        f"# Left out, because it is secret: set {_comment(name)} yourself."
-        for name in source.left_out
-    ]
-    lines = [
-        "#!/bin/sh",
-        "# Starts the recommended server. PYTHON names the interpreter that vLLM is installed in.",
-        "# More flags can be given: they win over vllm.yaml (./start.sh --port 9000).",
-        "set -eu",
-        'cd -- "$(dirname -- "$0")"',
-        *wanted,
-        *exports,
-        'exec "${PYTHON:-python3}" -m vllm.entrypoints.openai.api_server --config vllm.yaml "$@"',
-    ]
-    return "\n".join(lines) + "\n"

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sweeper.errors import StudyError
+from sweeper.export.admission import limit_of
 from sweeper.export.bundle import ExportInput, write_bundle
+from sweeper.export.measured_on import measured_on
 from sweeper.export.registry import render_all
 from sweeper.pareto.points import is_predicted
 from sweeper.pareto.recommendation import Recommendation
@@ -22,6 +24,8 @@ def write_recommended(
     outcomes: Sequence[TrialOutcome],
     recommendation: Recommendation,
     targets: Sequence[str] | None = None,
+    *,
+    asked_for: bool = False,
 ) -> None:
     """Render the targets and put them in place of the earlier ones, all or nothing.
 
@@ -31,12 +35,13 @@ def write_recommended(
         outcomes: of the study; the recommended trial's says on what it was measured.
         recommendation: what to deploy.
         targets: names of targets; None means those of the configuration.
+        asked_for: whether the user named the trial, whatever is recommended.
 
     Raises:
         ConfigError: a target is not known.
         StudyError: the folder cannot be written, or the recommended trial is not in `outcomes`.
     """
-    source = export_input(setup, paths.name, outcomes, recommendation)
+    source = export_input(setup, paths.name, outcomes, recommendation, asked_for=asked_for)
     chosen = setup.cfg.export.targets if targets is None else targets
     write_bundle(paths.recommended_dir, render_all(chosen, source))
 
@@ -46,6 +51,8 @@ def export_input(
     study: str,
     outcomes: Sequence[TrialOutcome],
     recommendation: Recommendation,
+    *,
+    asked_for: bool = False,
 ) -> ExportInput:
     """Collect what the renderers may know.
 
@@ -87,6 +94,9 @@ def export_input(
         revision=setup.model.revision if is_on_hub else None,
         notes=(*(_gone(checkpoint) if outcome.made else ()), *_unmade(setup, outcome)),
         made=outcome.made,
+        limit=limit_of(recommendation),
+        measured_on=measured_on(outcome.manifest, outcome.timings_s),
+        asked_for=asked_for,
     )
 
 

@@ -9,19 +9,27 @@ from dataclasses import dataclass
 from sweeper.errors import NoFeasibleTrialError
 from sweeper.metrics.noise import Noise
 from sweeper.pareto.compare import gain
-from sweeper.pareto.confirmed import INCONCLUSIVE, Judgement
+from sweeper.pareto.confirmed import INCONCLUSIVE, Judgement, judge_point
 from sweeper.pareto.recommendation import asked_sentence, noise_sentence, tie_sentence
 from sweeper.pareto.repeats import BASELINE, noise_of_rows
-from sweeper.pareto.rule import Row, Rule, lasting
+from sweeper.pareto.rule import Row, Rule, lasting, misses
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and on what grounds."""
+    """What was chosen, and on what grounds.
+
+    Attributes:
+        point: the row.
+        why: it and not what the rule ranks first; empty if it is that.
+        confirmation: what fresh launches said of it.
+        ties: points of other deployments that noise does not tell from it.
+    """
 
     point: Row
     why: str = ""
     confirmation: Judgement | None = None
+    ties: tuple[Row, ...] = ()
 
 
 def asked_for(number: int, rows: list[Row], rule: Rule, judged: Sequence[Judgement]) -> Choice:
@@ -33,7 +41,8 @@ def asked_for(number: int, rows: list[Row], rule: Rule, judged: Sequence[Judgeme
         )
     own = lasting(own)
     chosen = rule.best(own) or rule.nearest(own)
-    return Choice(chosen, asked_sentence(chosen), _judgement_of(chosen, judged))
+    found = _judgement_of(chosen, judged) or judge_point(chosen, rows, rule)
+    return Choice(chosen, asked_sentence(chosen), found)
 
 
 def settled(rows: list[Row], rule: Rule, judged: Sequence[Judgement]) -> Choice | None:
@@ -44,9 +53,10 @@ def settled(rows: list[Row], rule: Rule, judged: Sequence[Judgement]) -> Choice 
     eligible = [(_row_of(rows, one), one) for one in judged if one.is_eligible]
     best = rule.best([row for row, _ in eligible])
     if best is not None:
-        equals = [row for row, _ in eligible if _are_equal(row, best, rule, noise_of_rows(rows))]
+        equals = _equals(best, [row for row, _ in eligible], rule, noise_of_rows(rows))
         chosen = min([best, *equals], key=_cost)
-        return Choice(chosen, "", next(one for row, one in eligible if row is chosen))
+        found = next(one for row, one in eligible if row is chosen)
+        return Choice(chosen, "", found, _others(chosen, [best, *equals]))
     if not judged or any(one.verdict == INCONCLUSIVE for one in judged):
         return None
     own = baseline_rows_of(rows)
@@ -56,6 +66,22 @@ def settled(rows: list[Row], rule: Rule, judged: Sequence[Judgement]) -> Choice 
 
 def _row_of(rows: Sequence[Row], one: Judgement) -> Row:
     return next(row for row in rows if (row["trial"], row["level"]) == (one.trial, one.level))
+
+
+def _equals(best: Row, rows: Sequence[Row], rule: Rule, noise: Noise) -> list[Row]:
+    """Points that keep the promise too and cannot be told from the best of them."""
+    return [
+        row
+        for row in rows
+        if row is not best and not misses(row, rule.slo) and _are_equal(row, best, rule, noise)
+    ]
+
+
+def _others(chosen: Row, equals: Sequence[Row]) -> tuple[Row, ...]:
+    """Those of other deployments, one each."""
+    known = {row["deployment_hash"]: row for row in equals}
+    known.pop(chosen["deployment_hash"], None)
+    return tuple(known.values())
 
 
 def _are_equal(row: Row, other: Row, rule: Rule, noise: Noise) -> bool:
@@ -91,12 +117,20 @@ def searched(rows: list[Row], rule: Rule, judged: Sequence[Judgement]) -> Choice
         rule.best(lasting(baseline_rows)) if rule.slo else at_level(baseline_rows, best["level"])
     )
     best = min((row for row in candidates if _is_the_same(row, best, rule)), key=_cost)
-    tie = _tie(best, rival, rule, noise_of_rows(rows))
+    noise = noise_of_rows(rows)
+    tie = _tie(best, rival, rule, noise)
     chosen = rival if tie and rival is not None else best
-    found = _judgement_of(best, judged)
+    found = _judgement_of(best, judged) or (None if tie else _shown_better(best, rows, rule))
     if best["kind"] == BASELINE and judged:
         found = judged[0]
-    return Choice(chosen, tie, found)
+    equals = [best, *_equals(best, candidates, rule, noise)]
+    return Choice(chosen, tie, found, _others(chosen, equals))
+
+
+def _shown_better(row: Row, rows: list[Row], rule: Rule) -> Judgement | None:
+    """What confirmed a point under another rule than this one; None if nothing did."""
+    found = judge_point(row, rows, rule)
+    return found if found is not None and found.is_eligible else None
 
 
 def _judgement_of(row: Row, judged: Sequence[Judgement]) -> Judgement | None:

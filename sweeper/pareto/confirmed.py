@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.metrics.paired import MIN_PAIRS, BlockFit, Effect, fit_blocks, half_width
-from sweeper.pareto.contest import Contest, contest_of
+from sweeper.pareto.contest import Contest, Entry, contest_of, deciding
 from sweeper.pareto.repeats import BASELINE
 from sweeper.pareto.rule import Row, Rule, misses
 
@@ -122,6 +122,30 @@ def judge(rows: Sequence[Row], rule: Rule) -> tuple[Judgement, ...]:
         _judgement(contest, row, control, rule, _told(fit, effect, lower, count))
         for (_, row), effect in zip(known, effects, strict=True)
     )
+
+
+def judge_point(row: Row, rows: Sequence[Row], rule: Rule) -> Judgement | None:
+    """What the launches say of one point beside the defaults at the same load, whatever the rule.
+
+    The others that were launched again at that load are compared too, so that the interval holds
+    for whichever of them was picked.
+
+    Returns:
+        None if the point or the defaults were not launched again at that load.
+    """
+    there = [one for one in rows if one["level"] == row["level"] and "repeats" in one]
+    control = next((one for one in there if one["kind"] == BASELINE), None)
+    others = [one for one in there if one["kind"] != BASELINE]
+    if control is None or not any(one is row for one in others):
+        return None
+    metric, lower = deciding(row, rule)
+    entries = tuple(Entry(int(one["trial"]), str(one["level"])) for one in others)
+    keeps = not misses(control, rule.slo)
+    contest = Contest(metric, lower, str(row["level"]), keeps, entries)
+    fit = _fit(control, others, metric)
+    place = next(index for index, one in enumerate(others) if one is row)
+    effect = None if fit is None else fit.effects[place]
+    return _judgement(contest, row, control, rule, _told(fit, effect, lower, len(others)))
 
 
 def _fit(control: Row, entries: Sequence[Row], metric: str) -> BlockFit | None:

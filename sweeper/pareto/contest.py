@@ -79,7 +79,7 @@ def contest_of(rows: Sequence[Row], rule: Rule, count: int) -> Contest | None:
     reference = kept or next((row for row in own if row["level"] == first["level"]), None)
     if reference is None:
         return None
-    metric, lower = _deciding(first, rule)
+    metric, lower = deciding(first, rule)
     entries: list[Row] = []
     best: Row | None = first
     for _ in range(count + _MORE_LOOKS):
@@ -100,9 +100,10 @@ def _at(rows: Sequence[Row], level: str) -> list[Row]:
     return [row for row in rows if row["level"] == level]
 
 
-def _deciding(first: Mapping[str, Any], rule: Rule) -> tuple[str, bool]:
+def deciding(first: Mapping[str, Any], rule: Rule) -> tuple[str, bool]:
     """(metric, whether less is better): latency where it is preferred, or all else is given."""
-    by_latency = rule.prefer == "latency" if rule.slo else first["load_kind"] in SCHEDULED
+    is_given = not rule.slo and first["load_kind"] in SCHEDULED
+    by_latency = rule.preference == "latency" or is_given
     return (rule.latency, True) if by_latency else (rule.throughput, False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,7 +10,9 @@ from sweeper.metrics.percentiles import is_low_confidence
 from sweeper.pareto.compare import Gain, interval_text
 from sweeper.pareto.confirmed import NO_GAIN, Judgement
 from sweeper.pareto.confirmed_words import no_gain_headline, verdict_text
-from sweeper.pareto.rule import Missed
+from sweeper.pareto.cost import Price, cost_text
+from sweeper.pareto.rule import Missed, figure_of, is_floor
+from sweeper.pareto.shortfall import Shortfall
 from sweeper.trial.outcome import AGREEMENT
 
 Row = Mapping[str, Any]
@@ -41,6 +43,11 @@ class Recommendation:
             the defaults it is that of the best deployment that was not shown to be better.
         confirmations: of everything that was launched again, the search's best first.
         to_confirm: the command that would confirm it, empty where nothing is to be confirmed.
+        prefer: by what it was chosen among those that keep the promise, see `sweeper.pareto.rule`.
+        shortfalls: of a nearest miss: every limit, how far it is from it, and who comes nearest.
+        ties: points of other deployments that noise does not tell from it.
+        costs: what a million output tokens cost, see `sweeper.pareto.cost`.
+        price: of a device, by which; None where none is known.
     """
 
     point: dict[str, Any]
@@ -61,6 +68,11 @@ class Recommendation:
     confirmation: Judgement | None = None
     confirmations: tuple[Judgement, ...] = ()
     to_confirm: str = ""
+    prefer: str = "throughput"
+    shortfalls: tuple[Shortfall, ...] = ()
+    ties: tuple[dict[str, Any], ...] = ()
+    costs: dict[str, float] = field(default_factory=dict)
+    price: Price | None = None
 
     @property
     def trial(self) -> int:
@@ -112,7 +124,7 @@ def headline(
     """The verdict in one sentence."""
     where = f"Trial {point['trial']} at {point['level']}"
     if missed:
-        return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed)}."
+        return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed, point)}."
     if is_baseline:
         return _of_the_defaults(where, confirmation, slo=slo)
     unit = "output tokens/s per device" if throughput.endswith("per_gpu") else throughput
@@ -153,16 +165,46 @@ def overlap_sentence(point: Row, reference: Row | None, versus: Gain | None, met
     return f"Its throughput {ours} and the defaults' {theirs} overlap: the gain is not significant."
 
 
+_CHOSEN_BY = {
+    "throughput": "Highest throughput",
+    "latency": "Lowest latency",
+    "quality": "Highest quality",
+    "cost": "Lowest cost per output token",
+    "balanced": "Knee of the front of throughput, latency and quality",
+}
+
+
 def rule_sentence(slo: Mapping[str, float], prefer: str, missed: Missed) -> str:
     """The rule by which the point was chosen."""
     promises = ", ".join(f"{name}={value:g}" for name, value in slo.items())
     if missed:
         return f"No valid point keeps {promises}; this is the nearest miss, not a promise."
     if slo:
-        words = {"throughput": "Highest throughput", "latency": "Lowest latency"}
-        best = words.get(prefer, "Highest quality")
-        return f"{best} among the points that keep {promises}."
-    return "Knee of the front of throughput, latency and quality (no SLO was set)."
+        return f"{_CHOSEN_BY[prefer]} among the points that keep {promises}."
+    return f"{_CHOSEN_BY[prefer]} (no SLO was set)."
+
+
+def cost_sentence(point: Row, price: Price | None) -> str:
+    """What it costs, and what the order rests on."""
+    text = f"It takes {cost_text(point, price)}"
+    if price is None:
+        return (
+            f"{text}; no price is known (hardware.price_per_hour), and on one kind of device the "
+            "order of costs is the same."
+        )
+    return f"{text}, at {price.per_hour:g} {price.currency} for a device and hour."
+
+
+_MAX_TIES = 3
+
+
+def ties_sentence(point: Row, ties: Sequence[Row]) -> str:
+    """Which deployments noise does not tell from the one that was chosen."""
+    if not ties:
+        return ""
+    named = [f"trial {row['trial']} at {row['level']}" for row in ties[:_MAX_TIES]]
+    more = f" and {len(ties) - _MAX_TIES} more" if len(ties) > _MAX_TIES else ""
+    return f"Within the noise of this machine {', '.join(named)}{more} does as well."
 
 
 def asked_sentence(point: Row) -> str:
@@ -222,8 +264,9 @@ def confidence_sentence(point: Row, latency: str, confirmed: bool) -> str:
     if point.get("predicted"):
         parts.append("These numbers are predicted, not measured.")
     elif not confirmed:
-        once = int(point.get("launches", 1)) == 1
-        parts.append("Not confirmed: it was measured once." if once else "Not confirmed.")
+        launches = int(point.get("launches", 1))
+        often = "measured once" if launches == 1 else f"launched {launches} times"
+        parts.append(f"Not confirmed: it was {often}.")
     return " ".join(parts)
 
 
@@ -236,11 +279,21 @@ def doubt(point: Row) -> str:
     return "was measured before the server had settled"
 
 
-def miss_text(missed: Missed) -> str:
+def miss_text(missed: Missed, point: Row) -> str:
     """Broken promises in words."""
-    return ", ".join(
-        f"{name} was not measured"
-        if factor is None
-        else f"{name} is {(factor - 1) * 100:.0f} % beyond its limit"
-        for name, factor in missed.items()
-    )
+    return ", ".join(_miss_text(name, factor, point) for name, factor in missed.items())
+
+
+def _miss_text(name: str, factor: float | None, point: Row) -> str:
+    if factor is not None:
+        return f"{name} is {distance_text(name, factor)} its limit"
+    if figure_of(point, name) is None:
+        return f"{name} was not measured"
+    return f"{name} is below its limit"
+
+
+def distance_text(name: str, factor: float) -> str:
+    """A miss by a factor of 1.5: ``50 % beyond`` a limit, ``33 % below`` one that is a floor."""
+    percent = (1 - 1 / factor if is_floor(name) else factor - 1) * 100
+    side = "below" if is_floor(name) else "beyond"
+    return f"{percent:.0f} % {side}" if percent >= 10 else f"{percent:.2g} % {side}"

@@ -98,11 +98,12 @@ def repeats_by_trial(latest: Iterable[TrialOutcome]) -> dict[int, Repeats]:
     return found
 
 
-def noise_of(outcomes: Sequence[TrialOutcome]) -> Noise:
+def noise_of(outcomes: Sequence[TrialOutcome], *more: Sequence[Mapping[str, float]]) -> Noise:
     """The machine's noise, from everything that was launched more than once.
 
     Args:
         outcomes: the last attempt of each trial.
+        more: figures of further launches, one sequence a deployment at one load.
     """
     groups: dict[tuple[int, str], list[Mapping[str, float]]] = {}
     for number, repeats in repeats_by_trial(outcomes).items():
@@ -112,7 +113,7 @@ def noise_of(outcomes: Sequence[TrialOutcome]) -> Noise:
         if outcome.kind == BASELINE and outcome.verdict is Verdict.OK:
             for point in outcome.valid_points:
                 groups.setdefault((outcome.number, point.level), []).append(point.metrics)
-    return Noise.from_repeats(groups.values())
+    return Noise.from_repeats([*groups.values(), *more])
 
 
 def noise_of_rows(rows: Iterable[Row]) -> Noise:

@@ -1,37 +1,43 @@
-"""Which operating point to run: the best that keeps the promises, or the knee of the front."""
+"""Which operating point to run, and everything that can be said of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweeper.config.schema import SelectConfig
+from sweeper.config.select_checks import PREFERENCES
 from sweeper.errors import ConfigError, NoFeasibleTrialError
 from sweeper.metrics.noise import WITHOUT_ERROR
 from sweeper.pareto.choice import Choice, asked_for, at_level, baseline_rows_of, searched, settled
 from sweeper.pareto.compare import gain, ratios
 from sweeper.pareto.confirmed import INCONCLUSIVE, Judgement, judge
 from sweeper.pareto.confirmed_words import confirmation_sentence, unstable_sentence
+from sweeper.pareto.cost import Price, costs
 from sweeper.pareto.front import non_dominated, tied_with
 from sweeper.pareto.points import row_dict
 from sweeper.pareto.recommendation import (
     Recommendation,
     confidence_sentence,
+    cost_sentence,
     headline,
     overlap_sentence,
     quality_sentence,
     rule_sentence,
+    ties_sentence,
 )
 from sweeper.pareto.repeats import noise_of_rows
-from sweeper.pareto.rule import Row, Rule, lasting, limits, misses
+from sweeper.pareto.rule import PER_DEVICE, Row, Rule, lasting, limits, misses
+from sweeper.pareto.shortfall import shortfalls
 
 if TYPE_CHECKING:
     import pandas as pd
 
-THROUGHPUT = "output_tokens_per_s_per_gpu"
+THROUGHPUT = PER_DEVICE
 LATENCY = "e2e_p95_ms"
 LATENCIES = (LATENCY, "e2e_mean_ms", "e2e_p50_ms")
 """What latency means, the first of them that was measured at all: a table of somebody else's
@@ -44,7 +50,6 @@ SHOWN_METRICS = (
     "tpot_p95_ms",
     "quality",
 )
-_PREFERENCES = ("throughput", "latency", "quality")
 
 
 def selectable(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,13 +124,15 @@ def recommend(
     select_cfg: SelectConfig,
     throughput_metric: str = THROUGHPUT,
     latency_metric: str | None = None,
+    *,
     only_trial: int | None = None,
+    price: Price | None = None,
 ) -> Recommendation:
     """Choose an operating point.
 
-    With promises (`select_cfg.slo`): of the points that keep them all, the one preferred by
-    `select_cfg.prefer`; if none does, the nearest miss, marked as such. Without: the knee of the
-    front. A point whose load the server could not bear is chosen only if there is no other. If
+    Of the points that keep all promises (`select_cfg.slo`), the one preferred by
+    `select_cfg.prefer`, see `sweeper.pareto.rule`; if none keeps them, the nearest miss, marked
+    as such. A point whose load the server could not bear is chosen only if there is no other. If
     the engine's defaults do as well within the measurement's intervals, they are chosen instead:
     the simpler deployment wins a tie.
 
@@ -138,22 +145,23 @@ def recommend(
         throughput_metric: to be maximised.
         latency_metric: to be minimised where no promise names another; None takes `latency_of`.
         only_trial: choose among this trial's points; the baseline is only compared with.
+        price: of a device, for what a million tokens cost; None tells device seconds.
 
     Raises:
         NoFeasibleTrialError: no trial has a valid point with both metrics.
         ConfigError: `select_cfg.prefer` is not a known word.
     """
-    if select_cfg.prefer not in _PREFERENCES:
+    if select_cfg.prefer not in PREFERENCES:
         raise ConfigError(
             f"select.prefer={select_cfg.prefer} is not known",
-            f"use one of {', '.join(_PREFERENCES)}",
+            f"use one of {', '.join(PREFERENCES)}",
         )
     latency_metric = latency_metric or latency_of(frame)
     rows = selectable_rows(frame, throughput_metric, latency_metric)
     if not rows:
         raise _nothing_feasible(frame, throughput_metric, latency_metric)
     rule = rule_of(select_cfg, throughput_metric, latency_metric)
-    return _choose(rows, rule, frame, only_trial)
+    return _choose(rows, rule, frame, only_trial, price)
 
 
 def rule_of(
@@ -182,14 +190,26 @@ def _nothing_feasible(frame: pd.DataFrame, *metrics: str) -> NoFeasibleTrialErro
 
 
 def _choose(
-    rows: list[Row], rule: Rule, frame: pd.DataFrame, only_trial: int | None
+    rows: list[Row],
+    rule: Rule,
+    frame: pd.DataFrame,
+    only_trial: int | None,
+    price: Price | None,
 ) -> Recommendation:
     judged = judge(rows, rule)
     if only_trial is not None:
         choice = asked_for(only_trial, rows, rule, judged)
     else:
         choice = settled(rows, rule, judged) or searched(rows, rule, judged)
-    return _describe(choice, rows, rule, frame, judged)
+    found = _describe(choice, rows, rule, frame, judged)
+    sentence = cost_sentence(choice.point, price) if rule.preference == "cost" else ""
+    return replace(
+        found,
+        reason=" ".join(text for text in (found.reason, sentence) if text),
+        prefer=rule.preference,
+        costs=costs(choice.point, price),
+        price=price,
+    )
 
 
 def _describe(
@@ -206,8 +226,9 @@ def _describe(
     confirmed = found is not None and found.verdict != INCONCLUSIVE
     overlap = "" if found else overlap_sentence(point, reference, versus, rule.throughput)
     sentences = (
-        rule_sentence(rule.slo, rule.prefer, missed),
+        rule_sentence(rule.slo, rule.preference, missed),
         choice.why or overlap,
+        ties_sentence(point, choice.ties),
         confirmation_sentence(found) if found else "",
         unstable_sentence(row_dict(row) for row in _unstable(frame)),
         quality_sentence(point, baseline_rows[0] if baseline_rows else None),
@@ -237,6 +258,8 @@ def _describe(
         gain=versus,
         alternatives=tuple(_alternatives(frame, point, rule)),
         missed=missed,
+        shortfalls=shortfalls(point, lasting(rows), rule.slo) if missed else (),
+        ties=choice.ties,
         predicted=bool(point.get("predicted", False)),
         confirmation=found,
         confirmations=tuple(judged),

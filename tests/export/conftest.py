@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.export.admission import limit_of
 from sweeper.export.bundle import ExportInput
+from sweeper.export.measured_on import MeasuredOn
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.select import recommend
 from tests.factories import study
@@ -38,6 +40,8 @@ def make_source(**changes: Any) -> ExportInput:
         "env": ENV,
         "engine": "vllm 0.32.0",
         "hardware": "2 x NVIDIA H200 (141 GiB)",
+        "limit": limit_of(found),
+        "measured_on": MeasuredOn(version="0.32.0", gpu="NVIDIA H200"),
     }
     return ExportInput(**{**fields, **changes})
 

@@ -1,30 +1,33 @@
-"""Whatever a name or value holds, exported files say exactly it, and run nothing."""
+"""Whatever a name or value holds, exported files say exactly it, and run nothing: every target."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeper.export import markdown
 from sweeper.export.bundle import ExportInput, File, write_bundle
+from sweeper.export.container import name_of
 from sweeper.export.provenance import render as provenance
-from sweeper.export.vllm_config import config_text, script_text
+from sweeper.export.registry import TARGETS, render_all, renderer
+from sweeper.export.shell import script_text
 from sweeper.redaction import redact
 from tests.export.conftest import make_source as made_anew
+from tests.export.readers import READERS, Seen
 
 HOSTILE = ["a'b", 'a"b', "$(touch x)", "`touch x`", "a\nb", "a;b", "-rf", "--x=y", "${HOME}", "\\"]
 HOSTILE += ["a: b", "# a", "- a", "!!python/object", "&a", "*a", "{a}", "[a]", "%", "@", "|", ">"]
 HOSTILE += ["null", "~", "true", "1e3", "0x1", "2024-01-01", "\u2028", "\x85", "ü 模型", " a ", "'"]
+HOSTILE += ["y", "on", "0o17", ".5", "1_0", "$HOME", "$$", "$(HOME)", "%h", "a\\", "{{ x }}", "<<"]
 # Text that settings take (`check_names`): no control characters, no halves of characters.
 text = st.one_of(
     st.sampled_from(HOSTILE),
@@ -34,49 +37,112 @@ text = st.one_of(
 OWN = {"model", "served-model-name", "host", "port"}
 SOURCE = made_anew()
 harmless = text.filter(lambda value: redact(value) == value)
+# A folder's own path is changed for a container, and is tested by itself.
+hub_id = harmless.filter(lambda value: not value.startswith("/"))
 
 
 def make_source(**changes: Any) -> ExportInput:
     return replace(SOURCE, **changes)
 
 
-def one_flag(value: Any) -> Any:
-    """The flag `x` as vLLM's loader would find it."""
-    loaded = yaml.safe_load(config_text(make_source(flags={"x": value}, env={})))
-    return {name: found for name, found in loaded.items() if name not in OWN}
+def seen(target: str, **changes: Any) -> Seen:
+    return READERS[target](renderer(target)(make_source(**changes)))
 
 
-@settings(deadline=None)
-@given(harmless)
-def test_a_value_comes_back_from_the_yaml_as_it_was(value: str) -> None:
-    expected = {f"x={value}": True} if value.startswith("-") else {"x": value}
-    assert one_flag(value) == expected
-    nested = {"method": value, "deep": [value]}
-    assert one_flag(nested) == {"x": nested}
+def without_home(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name not in {"HOME", "USER"}}
 
 
-@settings(deadline=None)
-@given(harmless, harmless)
-def test_names_come_back_from_the_yaml_as_they_were(path: str, name: str) -> None:
-    loaded = yaml.safe_load(config_text(make_source(model_path=path, served_name=name, flags={})))
-    assert loaded["model"] == path
-    entry = f"served-model-name={name}" if name.startswith("-") else "served-model-name"
-    assert loaded[entry] == (True if name.startswith("-") else name)
+def hold(target: str, path: str, name: str, values: list[str]) -> None:
+    """Every place of a deployment that others fill, filled; and read back from a target's files."""
+    env = {f"PLAIN_{at}": value for at, value in enumerate(values)}
+    flags: dict[str, Any] = {f"x{at}": value for at, value in enumerate(values)}
+    flags |= {"deep": {"method": values[0], "b": values}, "tokenizer": values[-1]}
+    found = seen(target, model_path=path, served_name=name, flags=flags, env=env)
+    assert found.model == path
+    assert found.served_name == (None if target == "trtllm" else name)
+    assert without_home(found.env) == ({} if target == "vllm" else env)
+    if target in {"sglang", "trtllm"}:
+        told = found.flags.get("tokenizer-path", found.flags.get("tokenizer"))
+        assert told == values[-1]
+        return
+    assert {name: found.flags[name] for name in flags if name.startswith("x")} == {
+        name: value for name, value in flags.items() if name.startswith("x")
+    }
+    deep = found.flags["deep"]
+    assert (json.loads(deep) if isinstance(deep, str) else deep) == flags["deep"]
 
 
-@settings(deadline=None)
-@given(harmless)
-def test_a_variable_comes_back_from_the_shell_as_it_was(value: str) -> None:
-    script = script_text(make_source(flags={}, env={"PLAIN": value}))
-    words = shlex.split(script, comments=True)
-    assert words[words.index("export") + 1] == f"PLAIN={value}"
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_says_what_it_was_given(target: str) -> None:
+    hold(target, "org/model", "tiny", HOSTILE)
+    for path, name in zip(HOSTILE[::2], [*HOSTILE[1::2], "x"], strict=True):
+        hold(target, path, name, ["x"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(deadline=None, max_examples=12)
+@given(hub_id, harmless, harmless)
+def test_any_text_comes_back_as_it_was(target: str, path: str, name: str, value: str) -> None:
+    hold(target, path, name, [value])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_comments_stay_comments(target: str) -> None:
+    evil = "a\nevil: 1\n\x85evil: 2\u2028evil: 3\r\ntouch y"
+    changes: dict[str, Any] = {"study": evil, "engine": evil, "hardware": evil, "env": {}}
+    changes |= {"flags": {"x_api_key\ntouch y": "v"}}
+    plain = renderer(target)(make_source(flags={}, env={}))
+    files = renderer(target)(make_source(**changes))
+    for name, file in files.items():
+        kept = [line for line in file.text.split("\n") if not line.startswith("#")]
+        texts = [line for line in kept if "evil" not in line]
+        lines = [line for line in plain[name].text.split("\n") if not line.startswith("#")]
+        # What is left has the same number of lines: annotations change, and nothing is added.
+        assert len(kept) == len(lines), name
+        assert not [line for line in texts if line.strip().startswith("touch")]
+    assert READERS[target](files).model == SOURCE.model_path
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_target_holds_a_secret_whatever_it_is_called(target: str) -> None:
+    token = "hf_" + "aB3dE" * 7
+    flags = {"plain": f"x {token}", "deep": {"auth": {"api_key": "k1-secret"}}, "hf_token": True}
+    flags |= {"api_key": "k2-secret"}
+    env = {"DB": "postgresql://u:pw@h/d", "OK": "fine", "HF_TOKEN": "t3-secret"}
+    files = renderer(target)(make_source(flags=flags, env=env, notes=(f"note {token}",)))
+    everything = "\n".join(file.text for file in files.values())
+    secrets = (token, "k1-secret", "k2-secret", "t3-secret", ":pw@")
+    assert not [secret for secret in secrets if secret in everything]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_no_variable_is_not_exported(target: str) -> None:
+    for name in ("A;touch x", "A\ntouch x", "A B", "1A", "$(id)", "", "A=B"):
+        files = renderer(target)(make_source(flags={}, env={name: "v"}))
+        assert "touch" not in "".join(file.text for file in files.values())
+        assert without_home(READERS[target](files).env) == {}
+
+
+@settings(max_examples=200)
+@given(text)
+def test_a_name_is_one_that_kubernetes_takes(served: str) -> None:
+    name = name_of(make_source(served_name=served))
+    assert re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name)
+    # The longest that a platform makes of it: KServe's name of a Knative revision.
+    assert len(f"{name}-predictor-00001") <= 63
+
+
+def test_names_that_had_to_be_changed_stay_apart() -> None:
+    names = {name_of(make_source(served_name=n)) for n in ("a.b", "a-b", "A-B", "a b", "模", "型")}
+    assert len(names) == 6
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_real_shell_takes_it_as_it_was(value: str, tmp_path: Path) -> None:
     script = script_text(make_source(flags={}, env={"PLAIN": value}))
     body = script.partition("set -eu\n")[2].replace('cd -- "$(dirname -- "$0")"\n', "")
-    shown = body.partition("exec ")[0] + 'printf %s "$PLAIN"\n'
+    shown = body.partition("# PYTHON")[0] + 'printf %s "$PLAIN"\n'
     done = subprocess.run(
         ["/bin/sh", "-c", shown], cwd=tmp_path, capture_output=True, timeout=20, check=True
     )
@@ -84,29 +150,25 @@ def test_a_real_shell_takes_it_as_it_was(value: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["A;touch x", "A\ntouch x", "A B", "1A", "$(id)", "", "A=B"])
-def test_what_is_no_variable_is_not_exported(name: str) -> None:
-    assert "touch" not in script_text(make_source(flags={}, env={name: "v"}))
-
-
-def test_comments_stay_comments() -> None:
-    source = make_source(study="a\nevil: 1", flags={"x_api_key\ntouch y": "v"}, env={})
-    assert set(yaml.safe_load(config_text(source))) == OWN
-    script = script_text(source)
-    assert not [line for line in script.splitlines() if line.startswith("touch")]
-
-
-def test_no_file_holds_a_secret_whatever_it_is_called() -> None:
+def test_the_facts_hold_no_secret_either() -> None:
     token = "hf_" + "aB3dE" * 7
     flags = {"plain": f"x {token}", "deep": {"auth": {"api_key": "k1"}}, "hf_token": True}
     env = {"DB": "postgresql://u:pw@h/d", "OK": "fine"}
     source = make_source(flags=flags, env=env, notes=(f"note {token}",))
-    files = {**provenance(source), "a": File(config_text(source)), "b": File(script_text(source))}
+    files = provenance(source)
     everything = "\n".join(file.text for file in files.values())
     assert not [secret for secret in (token, "k1", ":pw@") if secret in everything]
     assert source.left_out == ["DB", "deep", "plain"]
     assert source.public_flags == {"hf_token": True}
     assert json.loads(files["recommendation.json"].text)["env"] == {"OK": "fine"}
+
+
+def test_every_target_has_a_reader() -> None:
+    assert set(READERS) == set(TARGETS)
+
+
+def test_two_exports_of_one_trial_are_the_same() -> None:
+    assert render_all(["all"], made_anew()) == render_all(["all"], made_anew())
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/b", "..", "."])

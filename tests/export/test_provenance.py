@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.export.admission import admission
 from sweeper.export.bundle import ExportInput
-from sweeper.export.provenance import admission, render
+from sweeper.export.provenance import render
 from sweeper.export.vllm_config import config_text
 from tests.export.conftest import make_source
 from tests.factories import open_load, open_study, outcome, point, study

