@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sweeper.pareto.points import latest_attempts
-from sweeper.report.tables import table
+from sweeper.report.tables import folded, table
 from sweeper.report.words import deployment_text, level_text, number
 from sweeper.trial.outcome import Point, TrialOutcome
 
@@ -64,20 +64,19 @@ def modes(outcomes: Sequence[TrialOutcome], recommended: int | None) -> str:
     ]
     if not shown:
         return ""
-    parts = ["<h2>Speed by kind</h2>"]
-    for title, metrics in (
-        ("Output tokens/s", _SPEEDS),
-        ("Prefill: TTFT", _PREFILL),
-        ("Decode: TPOT by requests decoding", _DECODE),
-    ):
-        parts.append(f"<h3>{title}</h3>" + _by_level(shown, metrics))
-    for kind, (title, columns) in _DETAILS.items():
-        if detail := _detail(shown, kind, columns):
-            parts.append(f"<h3>{title}</h3>" + detail)
-    return "\n".join(parts)
+    parts = [
+        _by_level(shown, metrics, title)
+        for title, metrics in (
+            ("Output tokens/s", _SPEEDS),
+            ("Prefill: TTFT", _PREFILL),
+            ("Decode: TPOT by requests decoding", _DECODE),
+        )
+    ]
+    parts += [_detail(shown, kind, *told) for kind, told in _DETAILS.items()]
+    return folded("Speed by kind, recommended and baseline", "\n".join(filter(None, parts)))
 
 
-def _by_level(shown: Sequence[TrialOutcome], metrics: Mapping[str, str]) -> str:
+def _by_level(shown: Sequence[TrialOutcome], metrics: Mapping[str, str], title: str) -> str:
     rows, looks = [], []
     for outcome in shown:
         for point in outcome.valid_points:
@@ -85,10 +84,13 @@ def _by_level(shown: Sequence[TrialOutcome], metrics: Mapping[str, str]) -> str:
             rows.append([*_place(outcome, point), *values])
             looks.append(outcome.kind)
     columns = ["Trial", "Load", "Deployment", *metrics.values()]
-    return table(columns, rows, looks=looks, numeric=[0, *range(3, len(columns))])
+    numeric = [0, *range(3, len(columns))]
+    return table(columns, rows, looks=looks, numeric=numeric, wide=[2], caption=title)
 
 
-def _detail(shown: Sequence[TrialOutcome], kind: str, columns: Mapping[str, str]) -> str:
+def _detail(
+    shown: Sequence[TrialOutcome], kind: str, title: str, columns: Mapping[str, str]
+) -> str:
     """A table of one of the lists that a point's load may carry; nothing if no point has it."""
     rows, looks = [], []
     for outcome in shown:
@@ -97,7 +99,10 @@ def _detail(shown: Sequence[TrialOutcome], kind: str, columns: Mapping[str, str]
                 rows.append([*_place(outcome, point), *(number(part.get(c)) for c in columns)])
                 looks.append(outcome.kind)
     heads = ["Trial", "Load", "Deployment", *columns.values()]
-    return table(heads, rows, looks=looks, numeric=[0, *range(3, len(heads))]) if rows else ""
+    if not rows:
+        return ""
+    numeric = [0, *range(3, len(heads))]
+    return table(heads, rows, looks=looks, numeric=numeric, wide=[2], caption=title)
 
 
 def _place(outcome: TrialOutcome, point: Point) -> list[str]:

@@ -58,7 +58,7 @@ def prior_section(outcomes: Sequence[TrialOutcome]) -> str:
     if not rows:
         return ""
     made = table([name.capitalize() for name in COLUMNS], rows, numeric=range(2, 6))
-    return f"<h2>Priors: predicted against measured</h2><p class=sub>{_LEGEND}.</p>{made}"
+    return f"<p class=sub>{_LEGEND}.</p>{made}"
 
 
 def _row(error: PriorError) -> list[str]:

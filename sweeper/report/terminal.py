@@ -11,7 +11,7 @@ from sweeper.redaction import shown
 if TYPE_CHECKING:
     from rich.table import Table
 
-MIN_WIDTH = 120
+MIN_WIDTH = 100
 
 
 def table(title: str, left: Sequence[str], right: Sequence[str] = ()) -> Table:
@@ -27,15 +27,28 @@ def table(title: str, left: Sequence[str], right: Sequence[str] = ()) -> Table:
     return made
 
 
-def plain(made: Table) -> str:
-    """The table without colours, as wide as the terminal but never too narrow to read."""
+def width() -> int:
+    """Columns of the terminal, but never too few to read a table."""
     import shutil
 
+    return max(MIN_WIDTH, shutil.get_terminal_size((140, 40)).columns)
+
+
+def natural_width(made: Table) -> int:
+    """Columns that a table takes if no cell is folded."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(width=10_000)
+    return Measurement.get(console, console.options, made).maximum
+
+
+def plain(made: Table) -> str:
+    """The table without colours, as wide as the terminal but never too narrow to read."""
     from rich.console import Console
 
-    width = max(MIN_WIDTH, shutil.get_terminal_size((140, 40)).columns)
     buffer = io.StringIO()
-    Console(file=buffer, width=width, no_color=True, force_terminal=False).print(made)
+    Console(file=buffer, width=width(), no_color=True, force_terminal=False).print(made)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 

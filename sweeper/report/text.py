@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sweeper.config.schema import SloConfig
+from sweeper.pareto.cost import cost_text
 from sweeper.pareto.points import latest_attempts, row_dict
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.repeats import BASELINE, CONFIRM
 from sweeper.pareto.select import LATENCIES, THROUGHPUT, front_mask
 from sweeper.redaction import shown
-from sweeper.report.alike import merged, with_alike
 from sweeper.report.bounds_text import render_bounds
 from sweeper.report.confirm_text import COLUMNS as CONFIRM_COLUMNS
 from sweeper.report.confirm_text import TITLE as CONFIRM_TITLE
 from sweeper.report.confirm_text import confirm_rows
+from sweeper.report.front_table import front_table
 from sweeper.report.live import eta_text
 from sweeper.report.misses import COLUMNS, miss_rows, misses
+from sweeper.report.shortfall_text import shortfall_table
 from sweeper.report.terminal import plain, table, words_table
 from sweeper.report.words import (
     deployment_text,
-    level_text,
     metric_label,
-    metric_text,
     number,
 )
 from sweeper.search.bounds.learn import Lessons, refused_counts
@@ -66,7 +66,7 @@ def render_front(
         return "no feasible operating point"
     shown_rows = front_frame(frame, recommendation).to_dict("records")
     rows = [row_dict(row) for row in shown_rows]
-    return f"{_front_table(rows, recommendation)}\n{_verdict(recommendation)}"
+    return f"{front_table(rows, recommendation)}\n{_verdict(recommendation)}"
 
 
 def front_frame(frame: pd.DataFrame, recommendation: Recommendation | None = None) -> pd.DataFrame:
@@ -86,11 +86,23 @@ def front_frame(frame: pd.DataFrame, recommendation: Recommendation | None = Non
 
 def front_csv(front: pd.DataFrame) -> str:
     """CSV of front rows; the deployment is one JSON column, and each parameter a column too."""
+    import pandas as pd
+
     copy = front.copy()
     copy["deployment"] = [json.dumps(d, sort_keys=True) for d in front["deployment"]]
     # Launches one by one, and what they replace, are in the journal; a cell has no room for them.
     copy = copy.drop(columns=["repeats", "searched"], errors="ignore")
+    for name in copy.columns:
+        if not pd.api.types.is_numeric_dtype(copy[name]):
+            cells = [_cell(value) for value in copy[name]]
+            copy[name] = pd.Series(cells, index=copy.index, dtype=object)
     return str(copy.to_csv(index=False, lineterminator="\n"))
+
+
+def _cell(value: object) -> object:
+    """A spreadsheet would run words that begin like a formula: an apostrophe makes them text."""
+    is_formula = isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}
+    return f"'{value}" if is_formula else value
 
 
 def render_status(
@@ -168,47 +180,6 @@ def _status_row(outcome: TrialOutcome) -> list[str]:
     ]
 
 
-def _front_table(rows: list[dict[str, Any]], recommendation: Recommendation) -> str:
-    measured = [name for name in _SHOWN if any(name in row for row in rows)]
-    others = [name for name in measured if name in LATENCIES][1:]
-    metrics = [name for name in measured if name not in others]
-    if all(row.get("output_tokens_per_s") == row.get(THROUGHPUT) for row in rows):
-        metrics = [name for name in metrics if name != THROUGHPUT]
-    title = "Pareto front" + (" (predicted)" if recommendation.predicted else "")
-    labels = [metric_label(name, rows) for name in metrics]
-    made = table(title, ["", "trial", "load"], labels)
-    made.add_column("deployment", overflow="fold")
-    chosen = (recommendation.trial, recommendation.level)
-    base = recommendation.baseline
-    if base is not None and not any(_key(row) == _key(base) for row in rows):
-        rows = [*rows, {**base, "off_front": True}]
-    for row in merged(rows, measured, chosen):
-        made.add_row(*_front_row(row, metrics, _mark(row, chosen)))
-    if any(row.get("tie") for row in rows):
-        return plain(made) + "\n≈ within the noise of this machine as good as the front"
-    return plain(made)
-
-
-def _front_row(row: dict[str, Any], metrics: Sequence[str], mark: str) -> list[str]:
-    from rich.markup import escape
-
-    values = [metric_text(metric, row) for metric in metrics]
-    text = escape(with_alike(row))
-    return [mark, str(row["trial"]), level_text(row), *values, text]
-
-
-def _key(row: dict[str, Any]) -> tuple[int, str]:
-    return int(row["trial"]), str(row["level"])
-
-
-def _mark(row: dict[str, Any], chosen: tuple[int, str]) -> str:
-    if _key(row) == chosen:
-        return "►"
-    if row["kind"] == "baseline":
-        return "(baseline)" if row.get("off_front") else "baseline"
-    return "≈" if row.get("tie") else ""
-
-
 def _verdict(recommendation: Recommendation) -> str:
     lines = [recommendation.headline, recommendation.reason]
     compared = [("the same load", recommendation.ratios)]
@@ -219,6 +190,10 @@ def _verdict(recommendation: Recommendation) -> str:
             names = {name: metric_label(name, [recommendation.point]) for name in found}
             parts = ", ".join(f"{names[name]} x{ratio:.2f}" for name, ratio in found.items())
             lines.append(f"against the baseline at {title}: {parts}")
+    if recommendation.price is not None:
+        lines.append(f"cost: {cost_text(recommendation.point, recommendation.price)}")
+    if recommendation.shortfalls:
+        lines.append("\n" + shortfall_table(recommendation) + "\n")
     for row in recommendation.alternatives:
         lines.append(f"alternative ({row['why']}): trial {row['trial']} at {row['level']}")
     if recommendation.to_confirm:

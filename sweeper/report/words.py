@@ -12,6 +12,7 @@ QUALITY, _NAME, _SHOWN = "quality", "quality_name", "quality_shown"
 METRIC_LABELS: dict[str, str] = {
     "output_tokens_per_s": "output tokens/s",
     "output_tokens_per_s_per_gpu": "output tokens/s per device",
+    "output_tokens_per_s_per_user": "output tokens/s per user",
     "e2e_p95_ms": "E2E P95 ms",
     "e2e_mean_ms": "E2E mean ms",
     "e2e_p50_ms": "E2E P50 ms",

@@ -139,9 +139,10 @@ def test_the_table_of_the_front_has_no_lists_in_its_cells() -> None:
 
 
 def test_the_parent_run_has_verdict_and_gain() -> None:
-    summary = study_summary(points_frame(BETTER), chosen(BETTER), "budget used up")
+    frame = points_frame(BETTER)
+    summary = study_summary(SweeperConfig(), BETTER, frame, chosen(BETTER), "budget used up")
     assert (summary.tags["confirmed"], summary.tags["confirmation"]) == ("true", "better")
-    assert round(summary.metrics["confirmed_gain_percent"], 1) == 10.3
-    assert summary.metrics["confirmed_gain_low"] > 0
+    assert round(summary.metrics["gain_percent"], 1) == 10.3
+    assert summary.metrics["gain_low_percent"] > 0
     assert summary.metrics["confirmed_launches"] == 3
     assert summary.metrics["noise_percent"] > 0

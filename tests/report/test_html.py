@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.errors import NoFeasibleTrialError
 from sweeper.pareto.points import points_frame, row_dict
 from sweeper.pareto.select import recommend
-from sweeper.report.figures import front_figure, hover_text
 from sweeper.report.html import report_html, write_report
+from sweeper.report.plots.hover import point_text
 from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
 from tests.factories import open_study, outcome, point, study
@@ -32,7 +35,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self._inside = tag
-        self.outside += [v for k, v in attrs if k in ("src", "href") and v]
+        links = [v for k, v in attrs if k in ("src", "href") and v]
+        self.outside += [link for link in links if not link.startswith("#")]
 
     def handle_data(self, data: str) -> None:
         if self._inside not in ("script", "style"):
@@ -48,6 +52,15 @@ def render(outcomes: list[TrialOutcome], **slo: float) -> str:
     return report_html(frame, outcomes, found, "tiny", "the budget of 20 launches is used up")
 
 
+def figures_of(page: str) -> dict[str, Any]:
+    """The figures that lie packed in a page, by the name of their element."""
+    packed = re.search(r'id="figures-packed">([^<]*)<', page)
+    if packed is None:
+        return {}
+    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    return found
+
+
 def test_report_tells_the_whole_story_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     frame = points_frame(study())
@@ -59,6 +72,7 @@ def test_report_tells_the_whole_story_in_one_file(tmp_path: Path) -> None:
     for expected in ("5 trials", "4 launches", "CAPACITY", "No available memory", "max_num_seqs"):
         assert expected in page.words
     assert '"version": "0.32.0"' in page.words
+    assert "name vllm, version 0.32.0" in page.words
 
 
 def test_text_from_outside_is_escaped_everywhere() -> None:
@@ -73,7 +87,7 @@ def test_text_from_outside_is_escaped_everywhere() -> None:
     plain = Page(render([outcome(0), outcome(1, deployment={"flag.x": "a"})]))
     assert page.tags.count("script") == plain.tags.count("script")
     assert EVIL in page.words
-    assert "<script>" not in hover_text({**points_frame(outcomes).iloc[1].to_dict()})
+    assert "<script>" not in point_text({**points_frame(outcomes).iloc[1].to_dict()})
 
 
 def test_nothing_feasible_is_said() -> None:
@@ -87,26 +101,9 @@ def test_broken_promise_is_not_called_recommended() -> None:
     assert "Recommended deployment" not in page.words
 
 
-@pytest.mark.parametrize("outcomes", [study(), []])
-def test_figure_has_front_baseline_and_choice(outcomes: list[TrialOutcome]) -> None:
-    frame = points_frame(outcomes)
-    figure = front_figure(frame, recommend(frame, SelectConfig()) if outcomes else None)
-    names = [trace.name for trace in figure.data]
-    if outcomes:
-        assert names == [
-            "all valid points",
-            "Pareto front",
-            "baseline (engine defaults)",
-            "recommended",
-        ]
-        assert len(figure.data[0].x) == 8
-    else:
-        assert names == []
-
-
 def test_levels_are_shown_by_their_names_and_saturation_is_marked() -> None:
     page = Page(render(open_study(), e2e_p95_ms=500))
-    assert "At 2 requests/s (poisson) (n=64)" in page.words
+    assert "At 2 requests/s (poisson), n=64" in page.words
     assert "4 requests/s (poisson), saturated" in page.words
     assert "None" not in page.words
     assert "nan" not in page.words
@@ -123,8 +120,8 @@ def test_speed_of_light_is_marked_as_predicted() -> None:
     assert "4.25" in table
     assert "0.625" in table
     row = points_frame(outcomes).iloc[0].to_dict()
-    assert "predicted: TPOT ms, at least: 4.25" in hover_text(row_dict(row))
-    assert "Speed of light" not in Page(render(study())).words
+    assert "predicted: TPOT ms, at least: 4.25" in point_text(row_dict(row))
+    assert "Speed of light (predicted)" not in Page(render(study())).words
 
 
 def test_what_did_not_work_stands_by_cause_with_what_to_change() -> None:
@@ -141,5 +138,66 @@ def test_what_did_not_work_stands_by_cause_with_what_to_change() -> None:
     for part in ("no room", "2", "1 GiB missing (5 needed, 4 there)", "raise gpu_memory", EVIL):
         assert part in table
     nothing = Page(render(failures)).words
-    assert nothing.index("What did not work") < nothing.index("Throughput and latency")
+    assert nothing.index("What did not work") < nothing.index("All 2 trials")
     assert "What did not work" not in Page(render([outcome(0), outcome(1)])).words
+
+
+def test_figures_are_packed_and_drawn_where_they_stand() -> None:
+    page = render(study(), e2e_p95_ms=1000)
+    figures = figures_of(page)
+    assert set(figures) == {
+        "plot-front",
+        "plot-ladder",
+        "plot-trade",
+        "plot-parallel",
+        "plot-timeline",
+    }
+    for name, drawn in figures.items():
+        assert f'id="{name}"' in page
+        assert "template" not in drawn["figure"]["layout"]
+    # The switch has a view for each latency, and each says only what it changes.
+    labels = re.findall(r"view-front-\d+\">([^<]*)</label>", page)
+    assert labels == ["TTFT P95", "TPOT P95", "E2E P95"]
+    first, second, _ = figures["plot-front"]["views"]
+    assert first == {"data": [{} for _ in first["data"]], "layout": {}}
+    assert "x" in second["data"][0] and "y" not in second["data"][0]
+
+
+def test_the_same_study_gives_the_same_page() -> None:
+    assert render(study()) == render(study())
+
+
+def test_without_a_figure_there_is_no_plotly() -> None:
+    nothing = outcome(0, verdict=Verdict.INFEASIBLE_CONFIG, launched=False, timings_s={})
+    page = render([nothing])
+    assert figures_of(page) == {}
+    assert len(page) < 60_000
+    assert "class=plot" not in page
+
+
+def test_commands_are_shown_as_they_are_typed() -> None:
+    frame = points_frame(study())
+    typed = [("Again:", "python -m sweeper study=x 'load.concurrency=[1,8]' <b>")]
+    page = report_html(frame, study(), None, "x", commands=typed)
+    assert "study=x &#x27;load.concurrency=[1,8]&#x27; &lt;b&gt;</pre>" in page
+    assert "How to reproduce" not in Page(render(study())).words
+
+
+def test_what_is_replayed_says_so_and_from_where() -> None:
+    outcomes = study()
+    details = {"source": "replayed from table.csv, measured by others"}
+    outcomes[0].manifest = {"engine": {"name": "replay", "details": details}}
+    words = Page(render(outcomes)).words
+    assert "Nothing was launched: every answer is replayed from table.csv" in words
+    assert "Nothing was launched" not in Page(render(study())).words
+
+
+def test_a_gain_that_was_measured_once_is_not_confirmed() -> None:
+    words = Page(render(study(), e2e_p95_ms=1000)).words
+    assert "Not confirmed. Measured once: the gain may be luck or noise." in words
+
+
+def test_long_tables_are_folded_and_short_ones_are_not() -> None:
+    many = [outcome(n, deployment={"max_num_seqs": n} if n else None) for n in range(14)]
+    assert "<details><summary>All 14 trials" in render(many)
+    assert "<details open><summary>All 5 trials" in render(study())

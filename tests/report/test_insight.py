@@ -88,9 +88,8 @@ def test_a_small_study_says_that_it_is_small(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_section_has_paragraph_figure_and_table_and_no_markup_from_outside() -> None:
-    html = insight_section(FOUND)
-    assert "The default is &lt;b&gt;slow&lt;/b&gt;." in html
-    assert 'id="importance"' in html and "60% to 90%" in html
+    html = insight_section(FOUND, "<figure>here</figure>")
+    assert "<figure>here</figure>" in html and "60% to 90%" in html
     assert "9, where speculative=ngram" in html and "within noise" in html
     assert "Within noise everywhere: drafts." in html
 
@@ -99,17 +98,21 @@ def test_the_markdown_report_tells_verdict_reason_and_front() -> None:
     trials = study()
     frame = points_frame(trials)
     chosen = recommend(frame, SelectConfig())
-    text = report_markdown(frame, chosen, "tiny", "budget of 5 launches used", FOUND)
-    assert text.startswith("# tiny\n\nbudget of 5 launches used\n\n**")
+    text = report_markdown(frame, study(), chosen, "tiny", "budget of 5 launches used", FOUND)
+    assert text.startswith("# tiny\n\nvllm 0.32.0\n\n**")
+    assert "budget of 5 launches used" in text and "Not confirmed. Measured once" in text
+    assert "## What did not work, by cause" in text and "## Conditions" in text
     assert "The default is \\<b\\>slow\\</b\\>." in text
     assert "| throughput | max_num_seqs | 80% | 60% to 90% | matters | 32 | 12 |" in text
     assert "## Pareto front" in text
-    nothing = report_markdown(points_frame([]), None, "tiny", "stopped", Insight())
+    nothing = report_markdown(points_frame([]), [], None, "tiny", "stopped", Insight())
     assert "No feasible operating point" in nothing and "Pareto" not in nothing
 
 
 def test_the_html_report_has_the_section_where_it_is_given() -> None:
     frame = points_frame(study())
     chosen = recommend(frame, SelectConfig())
-    assert "Why it wins" in report_html(frame, study(), chosen, "tiny", insight=FOUND)
+    page = report_html(frame, study(), chosen, "tiny", insight=FOUND)
+    assert "Why it wins" in page
+    assert "The default is &lt;b&gt;slow&lt;/b&gt;." in page
     assert "Why it wins" not in report_html(frame, study(), chosen, "tiny")

@@ -17,7 +17,7 @@ def test_errors_order_and_weight_are_shown() -> None:
 def test_the_report_has_the_same_table() -> None:
     outcomes, _ = study(lambda one: 1.5 * truth(one))
     html = prior_section(outcomes)
-    assert "<h2>Priors: predicted against measured</h2>" in html and "50.0%" in html
+    assert "median of |predicted / measured - 1|" in html and "50.0%" in html
 
 
 def test_without_priors_nothing_is_shown() -> None:

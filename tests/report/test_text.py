@@ -10,7 +10,7 @@ import pytest
 from sweeper.config.schema import SelectConfig, SloConfig
 from sweeper.pareto.points import points_frame, row_dict
 from sweeper.pareto.select import recommend
-from sweeper.report.figures import hover_text
+from sweeper.report.plots.hover import point_text
 from sweeper.report.text import (
     only_default_worked,
     render_front,
@@ -54,7 +54,7 @@ def test_the_quality_that_ranks_is_named_and_written_as_people_do(
     assert "perplexity" in text
     assert "7.39" in text
     assert "-2" not in text
-    hover = hover_text(row_dict(frame.iloc[0].to_dict()))
+    hover = point_text(row_dict(frame.iloc[0].to_dict()))
     assert "perplexity: 7.39" in hover
     assert "agreement with the reference" in render_front(FRAME, CHOSEN)
 

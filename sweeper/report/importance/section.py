@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from sweeper.redaction import shown
 from sweeper.report import markdown
 from sweeper.report.importance.compute import Importance
 from sweeper.report.importance.insight import Insight
-from sweeper.report.tables import table
+from sweeper.report.tables import folded, table
 
 COLUMNS = ("Figure", "Parameter", "Share", "9 in 10 forests", "Verdict", "Best value", "Trials")
-_MATTERS, _IDLE = "#1769aa", "#9aa5b1"
 NOTE = (
     "Share: of what the parameters explain of a figure, by a forest of trees over the trials that "
     "were measured whole; the interval comes from resampled trials. “Within noise”: no better than "
@@ -23,16 +19,17 @@ NOTE = (
 )
 
 
-def insight_section(found: Insight) -> str:
-    """Title, paragraph, figure and table; without the figure where there is too little to say."""
-    parts = []
-    if found.why:
-        parts.append(f"<h2>Why it wins</h2><p>{escape(shown(found.why))}</p>")
-    parts.append(f"<h2>Which parameters mattered</h2><p>{escape(shown(found.verdict))}</p>")
+def insight_section(found: Insight, drawing: str = "") -> str:
+    """What mattered, figure and table; the verdict alone where there is too little to say.
+
+    Args:
+        found: what there is to say.
+        drawing: the figure's place in the page, as HTML.
+    """
+    parts = [f"<p>{escape(shown(found.verdict))}</p>"]
     if found.tables:
-        figure = importance_figure(found)
-        parts.append(figure.to_html(full_html=False, include_plotlyjs=False, div_id="importance"))
-        parts.append(table(COLUMNS, rows(found), numeric=(2, 3, 6)))
+        made = table(COLUMNS, rows(found), numeric=(2, 3, 6), wide=[0])
+        parts += [drawing, folded("Parameters as a table", made)]
         parts.append(f"<p class=sub>{escape(NOTE)}</p>")
     return "\n".join(parts)
 
@@ -51,52 +48,6 @@ def insight_markdown(found: Insight) -> str:
 def rows(found: Insight) -> list[list[str]]:
     """One a figure and parameter."""
     return [_row(name, one) for name, ones in found.tables.items() for one in ones]
-
-
-def importance_figure(found: Insight) -> Any:
-    """Shares with their intervals, one panel a figure; grey is within noise.
-
-    Returns:
-        A `plotly.graph_objects.Figure`.
-    """
-    from plotly.subplots import make_subplots
-
-    names = list(found.tables)
-    figure = make_subplots(
-        rows=1,
-        cols=len(names),
-        subplot_titles=[html.escape(shown(name)) for name in names],
-        horizontal_spacing=0.16 / max(1, len(names) - 1) + 0.04,
-    )
-    for column, name in enumerate(names, start=1):
-        figure.add_trace(_bars(found.tables[name]), row=1, col=column)
-    most = max(len(ones) for ones in found.tables.values())
-    figure.update_layout(
-        template="plotly_white",
-        showlegend=False,
-        height=140 + 28 * most,
-        margin={"l": 20, "r": 20, "t": 40, "b": 40},
-    )
-    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", automargin=True)
-    return figure
-
-
-def _bars(ones: Sequence[Importance]) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Bar(
-        orientation="h",
-        x=[one.share for one in ones],
-        y=[html.escape(shown(one.parameter)) for one in ones],
-        error_x={
-            "type": "data",
-            "array": [one.high - one.share for one in ones],
-            "arrayminus": [one.share - one.low for one in ones],
-        },
-        marker={"color": [_MATTERS if one.matters else _IDLE for one in ones]},
-        hovertemplate="%{y}: %{x:.0%}<extra></extra>",
-    )
 
 
 def _row(name: str, one: Importance) -> list[str]:

@@ -7,7 +7,6 @@ from html import escape
 from sweeper.redaction import shown
 from sweeper.report.tables import table
 from sweeper.report.trade.against import Figure
-from sweeper.report.trade.figure import trade_figure
 from sweeper.report.trade.table import LATENCIES, THROUGHPUT, Trade, TradeRow
 from sweeper.report.trade.words import (
     OTHER_LIMIT,
@@ -26,18 +25,23 @@ from sweeper.report.trade.words import (
 from sweeper.report.words import METRIC_LABELS
 from sweeper.verdicts import Verdict
 
+TITLE = "What quantization buys, and what it costs"
+CAPTION = (
+    "A mark is a way to store weights and cache, as large as its checkpoint. Right is better "
+    "output, up is more throughput; bars are 95 % intervals. Crosses are broken output."
+)
 
-def trade_section(found: Trade) -> str:
-    """Title, figure, table and how to read them; nothing if there is nothing to choose among."""
+
+def trade_section(found: Trade, drawing: str = "") -> str:
+    """How to read it, figure and table; nothing if there is nothing to choose among.
+
+    Args:
+        found: the table.
+        drawing: the figure's place in the page, as HTML.
+    """
     if not found.says_something:
         return ""
-    figure = trade_figure(found)
-    drawing = ""
-    if figure is not None:
-        drawing = figure.to_html(full_html=False, include_plotlyjs=False, div_id="trade")
-    return "\n".join(
-        ["<h2>What quantization buys, and what it costs</h2>", _notes(found), drawing, _rows(found)]
-    )
+    return "\n".join([_notes(found), drawing, _rows(found)])
 
 
 def _notes(found: Trade) -> str:
@@ -48,6 +52,11 @@ def _notes(found: Trade) -> str:
         "where there is one. ± reaches to the ends of a 95 % interval: a change inside it is no "
         "change.",
         "A row is the fastest of the deployments that share its weights and its cache.",
+        *(
+            ["“Other settings”: stored as the defaults store it, with other settings beside."]
+            if any(row.as_baseline for row in found.rows)
+            else []
+        ),
     ]
     if any(row.kv_other_limit for row in found.rows):
         sentences.append(

@@ -51,6 +51,7 @@ class TradeRow:
         trial: the number that is shown.
         trials: how many deployments the row stands for.
         is_baseline: the engine's defaults.
+        as_baseline: stores as the engine's defaults do, under other settings.
         deployment: of that trial.
         verdict, cause, remedy: of that trial.
         launched: False if it was refused before.
@@ -74,6 +75,7 @@ class TradeRow:
     trial: int
     trials: int
     is_baseline: bool
+    as_baseline: bool
     deployment: Mapping[str, Any]
     verdict: Verdict
     cause: str
@@ -208,6 +210,7 @@ def _row(
         trial=best.number,
         trials=len(group),
         is_baseline=best is baseline,
+        as_baseline=best is not baseline and best in plain,
         deployment=best.deployment,
         verdict=best.verdict,
         cause=best.cause,

@@ -36,8 +36,9 @@ def render_trade(found: Trade) -> str:
     made = table(
         f"what quantization buys, and what it costs{predicted}{where}",
         ["weights and cache", f"quality{name}"],
-        ["tokens/s", "one stream", "E2E P95 ms", "checkpoint GiB", "KV cache tokens"],
+        ["tokens/s", "one\nstream", "E2E\nP95 ms", "checkpoint\nGiB", "KV cache\ntokens"],
     )
+    made.padding = (0, 1, 0, 0)
     for row in found.rows:
         made.add_row(*_cells(row))
     return plain(made)

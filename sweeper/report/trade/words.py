@@ -22,8 +22,10 @@ OTHER_LIMIT = "another memory limit"
 
 
 def name_text(row: TradeRow) -> str:
-    """What sets the row apart; the baseline by that word."""
-    return f"{row.label} (baseline)" if row.is_baseline else row.label
+    """What sets the row apart; the baseline by that word, and what is the baseline but tuned."""
+    if row.is_baseline:
+        return f"{row.label} (baseline)"
+    return f"{row.label}, other settings" if row.as_baseline else row.label
 
 
 def made_of_text(row: TradeRow) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sweeper.report.trade.figure import trade_figure
+from sweeper.report.plots.style import as_figure
+from sweeper.report.plots.trade import draw, figure
 from sweeper.report.trade.section import trade_section
 from sweeper.report.trade.table import trade
 from sweeper.report.trade.text import render_trade
@@ -21,8 +22,8 @@ SECTION = trade_section(trade(traded_study()))
 
 def cells(section: str, name: str) -> list[str]:
     """Words of the row whose first cell begins with a name."""
-    rows = [Page(f"<table>{row}</table>").words for row in section.split("<tr ")[1:]]
-    (found,) = [row for row in rows if row.partition(">")[2].startswith(name)]
+    rows = [Page(f"<table><tr{row}").words for row in section.split("<tr")[2:]]
+    (found,) = [row for row in rows if row.startswith(name)]
     return [found]
 
 
@@ -68,16 +69,16 @@ def test_text_from_outside_is_escaped() -> None:
     works = replace(hostile, number=2, verdict=Verdict.OK)
     found = trade([traded(0, quality=score(se=0.0)), hostile, works])
     assert EVIL not in trade_section(found)
-    figure = trade_figure(found)
-    shown = "".join(f"{trace.name}{trace.text}{trace.hovertext}" for trace in figure.data)
+    drawn = figure([traded(0, quality=score(se=0.0)), hostile, works])
+    shown = "".join(f"{trace.name}{trace.text}{trace.hovertext}" for trace in drawn.data)
     assert "<script" not in shown
     assert "\x1b" not in render_trade(trade([traded(0), replace(hostile, cause="\x1b[2J")]))
 
 
 def test_the_figure_has_a_mark_a_row_as_large_as_its_checkpoint() -> None:
-    marks = {trace.name: trace for trace in trade_figure(trade(traded_study())).data}
+    marks = {trace.name: trace for trace in figure(traded_study()).data}
     assert len(marks) == 8  # what was neither refused nor failed before it was measured
-    small, large = marks["w4a16"], marks["none"]
+    small, large = marks["w4a16"], marks["none, other settings"]
     assert small.marker.size < large.marker.size
     assert list(small.x) == pytest.approx([-5.0])
     assert list(small.y) == pytest.approx([234])
@@ -89,17 +90,17 @@ def test_the_figure_has_a_mark_a_row_as_large_as_its_checkpoint() -> None:
 
 
 def test_a_mark_far_off_stands_at_the_edge_and_tells_its_figure() -> None:
-    figure = trade_figure(trade(traded_study()))
-    (broken,) = [trace for trace in figure.data if "QUALITY_FAIL" in trace.name]
-    assert broken.x[0] == figure.layout.xaxis.range[0] > -95
+    made = figure(traded_study())
+    (broken,) = [trace for trace in made.data if "QUALITY_FAIL" in trace.name]
+    assert broken.x[0] == made.layout.xaxis.range[0] > -95
     assert "-95" in broken.text[0]
 
 
 def test_without_quality_there_is_a_table_and_no_figure() -> None:
     found = trade([traded(0), traded(1, deployment={"quantization": "x"})])
-    assert trade_figure(found) is None
+    assert draw(found) is None
     assert "not measured" in trade_section(found)
-    assert "plotly" not in trade_section(found)
+    assert "<figure" not in trade_section(found)
 
 
 def test_another_quality_is_told_by_its_name_and_unit() -> None:
@@ -122,7 +123,7 @@ def test_another_quality_is_told_by_its_name_and_unit() -> None:
     assert "Quality is perplexity." in words
     assert "-0.100 ± 0.010 nats a token" in words
     assert "8.17" in words
-    assert "perplexity, nats a token" in trade_figure(found).layout.xaxis.title.text
+    assert "perplexity, nats a token" in as_figure(draw(found)).layout.xaxis.title.text
 
 
 def test_the_terminal_tells_it_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,3 +134,12 @@ def test_the_terminal_tells_it_short(monkeypatch: pytest.MonkeyPatch) -> None:
         assert part in line
     assert "QUALITY_FAIL: log-likelihood" in text
     assert "concurrency 32" in text
+
+
+def test_what_is_stored_as_the_defaults_is_told_from_them() -> None:
+    cells = SECTION.split("<span class=v>")
+    names = [cell.split("<small>")[0] for cell in cells if cell.startswith("none")]
+    assert names == ["none (baseline)", "none, other settings", "none kv_cache_dtype=fp8"]
+    assert "Other settings" in SECTION
+    alone = [traded(0), traded(1, deployment={"quantization": "x"})]
+    assert "ther settings" not in trade_section(trade(alone))

@@ -1,16 +1,25 @@
-"""The figure of the trade: tokens/s over the change of quality, as large as the checkpoint."""
+"""What each way to store weights and cache buys, and what it costs in quality."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
-from sweeper.redaction import shown
+from sweeper.report.plots.style import (
+    GREY,
+    NUMBERS,
+    SERIES,
+    SYMBOLS,
+    VERMILLION,
+    as_figure,
+    clean,
+    drawing,
+    hover,
+)
 from sweeper.report.quality_words import PER_CENT
-from sweeper.report.trade.table import THROUGHPUT, Trade, TradeRow
+from sweeper.report.trade.table import THROUGHPUT, Trade, TradeRow, trade
 from sweeper.report.trade.words import (
     kv_text,
     made_of_text,
@@ -23,29 +32,36 @@ from sweeper.report.trade.words import (
     verdict_text,
 )
 from sweeper.report.words import METRIC_LABELS
+from sweeper.trial.outcome import TrialOutcome
 from sweeper.verdicts import Verdict
 
-_COLOURS = (
-    "#1769aa", "#2e933c", "#e08e0b", "#7b4ea3", "#0f8b8d", "#b5651d", "#c2407e", "#5b6875",
-    "#8aa229", "#3d5a80",
-)  # fmt: skip
-_BASELINE, _BROKEN = "#1c2733", "#d1495b"
 _SMALLEST, _LARGEST = 12.0, 34.0
 # How far left of what works a broken one is drawn at most, in widths of what works.
 _FAR = 0.35
 
 
-def trade_figure(found: Trade) -> Any:
+def figure(outcomes: Sequence[TrialOutcome]) -> Any:
+    """Throughput over the change of quality, a mark a way to store; see `draw`.
+
+    Args:
+        outcomes: every attempt.
+
+    Returns:
+        A `plotly.graph_objects.Figure`; None where there is one way to store alone, or no quality.
+    """
+    found = trade(outcomes)
+    return as_figure(draw(found)) if found.says_something else None
+
+
+def draw(found: Trade) -> dict[str, Any] | None:
     """Throughput over the change of quality, one mark a row; bars are 95 % intervals.
 
     Broken output may lie so far to the left that nothing else could be told apart: such marks stand
     at the left edge, with their figure beside them.
 
     Returns:
-        A `plotly.graph_objects.Figure`, None if no row that works has both figures.
+        Data and layout of plotly; None if no row that works has both figures.
     """
-    import plotly.graph_objects as go
-
     ranking = ranking_quality(found)
     working = [row for row in found.rows if row.verdict is Verdict.OK and _place(row)]
     if ranking is None or not working:
@@ -57,28 +73,37 @@ def trade_figure(found: Trade) -> Any:
         if row.verdict is Verdict.QUALITY_FAIL and row.speeds.get(THROUGHPUT)
     ]
     largest = max((row.checkpoint_gib.value for row in working if row.checkpoint_gib), default=None)
-    figure = go.Figure()
-    colours = dict(zip((row.label for row in working), cycle(_COLOURS), strict=False))
-    # Last is on top: nothing hides the baseline.
-    for row in reversed(broken):
-        figure.add_trace(_broken(row, left))
-    for row in reversed(working):
-        figure.add_trace(_working(row, colours[row.label], largest))
+    labels = dict.fromkeys(row.label for row in working)
+    looks = dict(zip(labels, cycle(zip(SERIES, SYMBOLS, strict=True)), strict=False))
     unit = "percentage points" if ranking.unit == PER_CENT else f"{ranking.unit} (less is worse)"
-    figure.add_vline(x=0, line={"color": "#9aa5b1", "dash": "dot", "width": 1})
-    figure.update_layout(
-        template="plotly_white",
-        height=460,
-        margin={"l": 70, "r": 20, "t": 30, "b": 60},
-        legend={"orientation": "h", "y": -0.18, "traceorder": "reversed", "itemsizing": "constant"},
+    legend = {
+        "orientation": "h",
+        "y": -0.22,
+        "yanchor": "top",
+        "traceorder": "reversed",
+        "itemsizing": "constant",
+    }
+    even = {"type": "line", "x0": 0, "x1": 0, "yref": "paper", "y0": 0, "y1": 1}
+    return drawing(
+        # Last is on top: nothing hides the baseline.
+        [
+            *(_broken(row, left) for row in reversed(broken)),
+            *(_working(row, *looks[row.label], largest) for row in reversed(working)),
+        ],
+        540,
+        legend=legend,
+        margin={"l": 64, "r": 16, "t": 40, "b": 140},
+        shapes=[{**even, "line": {"color": GREY, "dash": "dot", "width": 1}}],
         xaxis={
-            "title": html.escape(shown(f"change of {ranking.name}, {unit}")),
+            "title": {"text": clean(f"change of {ranking.name}, {unit}")},
             "range": [left, right],
-            "zeroline": False,
         },
-        yaxis={"title": f"{METRIC_LABELS[THROUGHPUT]} at {found.level}", "rangemode": "tozero"},
+        yaxis={
+            "title": {"text": f"{METRIC_LABELS[THROUGHPUT]} at {found.level}"},
+            "rangemode": "tozero",
+            "tickformat": NUMBERS,
+        },
     )
-    return figure
 
 
 def _place(row: TradeRow) -> tuple[float, float] | None:
@@ -101,54 +126,52 @@ def _span(working: Sequence[TradeRow]) -> tuple[float, float]:
     return low - _FAR * width, high + 0.1 * width
 
 
-def _working(row: TradeRow, colour: str, largest: float | None) -> Any:
-    import plotly.graph_objects as go
-
+def _working(row: TradeRow, colour: str, symbol: str, largest: float | None) -> Any:
     x, reach = _place(row) or (0.0, 0.0)
     y, below, above = _speed(row)
     size = _SMALLEST
     if row.checkpoint_gib is not None and largest:
         size = max(size, _LARGEST * (row.checkpoint_gib.value / largest) ** 0.5)
-    return go.Scatter(
-        x=[x],
-        y=[y],
-        error_x={"type": "data", "array": [reach], "color": colour, "thickness": 1.2},
-        error_y=_bars(colour, below, above),
-        mode="markers",
-        name=html.escape(shown(name_text(row))),
-        text=[hover_text(row)],
-        hovertemplate="%{text}<extra></extra>",
-        marker={
+    return {
+        "type": "scatter",
+        "x": [x],
+        "y": [y],
+        "error_x": {"type": "data", "array": [reach], "color": colour, "thickness": 1.2},
+        "error_y": _bars(colour, below, above),
+        "mode": "markers",
+        "name": clean(name_text(row)),
+        "text": [hover_text(row)],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {
             "size": size,
             "opacity": 0.9,
             "line": {"color": "#fff", "width": 1.5},
-            "color": _BASELINE if row.is_baseline else colour,
-            "symbol": "diamond" if row.is_baseline else "circle",
+            "color": VERMILLION if row.is_baseline else colour,
+            "symbol": "diamond" if row.is_baseline else symbol,
         },
-    )
+    }
 
 
 def _broken(row: TradeRow, left: float) -> Any:
-    import plotly.graph_objects as go
-
     place = _place(row)
     y, below, above = _speed(row)
     is_far = place is None or place[0] < left
     beside = "" if place is None else f"{place[0]:+.3g}"
-    return go.Scatter(
-        x=[left if place is None or is_far else place[0]],
-        y=[y],
-        error_y=_bars(_BROKEN, below, above),
-        mode="markers+text" if is_far else "markers",
-        name=html.escape(shown(f"{name_text(row)}: {verdict_text(row)}")),
-        text=[f"  ◂ {beside}" if beside else "  no figure"],
-        textposition="middle right",
-        textfont={"color": _BROKEN},
-        hovertext=[hover_text(row)],
-        hovertemplate="%{hovertext}<extra></extra>",
-        cliponaxis=False,
-        marker={"size": 15, "color": _BROKEN, "symbol": "x"},
-    )
+    return {
+        "type": "scatter",
+        "x": [left if place is None or is_far else place[0]],
+        "y": [y],
+        "error_y": _bars(VERMILLION, below, above),
+        "mode": "markers+text" if is_far else "markers",
+        "name": clean(f"{name_text(row)}: {verdict_text(row)}"),
+        "text": [f"  ◂ {beside}" if beside else "  no figure"],
+        "textposition": "middle right",
+        "textfont": {"color": VERMILLION},
+        "hovertext": [hover_text(row)],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "cliponaxis": False,
+        "marker": {"size": 15, "color": VERMILLION, "symbol": "x"},
+    }
 
 
 def _speed(row: TradeRow) -> tuple[float, float, float]:
@@ -184,4 +207,4 @@ def hover_text(row: TradeRow) -> str:
         f"checkpoint GiB: {value_text(row.checkpoint_gib)} {ratio_text(row.checkpoint_gib)}",
         f"KV cache tokens: {tokens} {gain}",
     ]
-    return "<br>".join(html.escape(shown(line.strip())) for line in lines if line)
+    return hover(line.strip() for line in lines if line)
