@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 
+from sweeper.config.location import groups
 from sweeper.errors import UserError
 
 VERBS: dict[str, str] = {
     "sweep": "run (or continue) a study; the default",
     "resume": "continue a study with the configuration it was started with",
-    "status": "what a study has done so far",
+    "status": "who runs a study, what it does now, what it has found; or a list of all studies",
     "bounds": "what failed launches taught a study; drop or restore it",
     "pareto": "the Pareto front and the recommendation, under an SLO if one is given",
     "export": "write deployment files for the recommendation, or for one trial",
@@ -19,7 +22,9 @@ VERBS: dict[str, str] = {
     "estimate": "memory and rules for a model and a machine, without launching anything",
     "diagnose": "verdict, cause and remedy of an engine's log",
     "checkpoints": "quantized checkpoints made on this machine: list, check, remove",
+    "doctor": "is this machine ready for a study, and how to mend what is not",
     "sync": "bring MLflow up to date with a study's journal",
+    "completion": "a script that makes bash, zsh or fish complete the command `sweeper`",
 }
 
 USAGE = """\
@@ -31,10 +36,12 @@ verbs:
 {verbs}
 
 examples:
+  python -m sweeper doctor                           what this machine lacks, and how to mend it
   python -m sweeper                                  SmolLM2-135M on this machine, no download
   python -m sweeper model=qwen7b                     Qwen2.5-7B-Instruct on the GPUs of this machine
   python -m sweeper model.path=/models/mine study=mine budget.launches=12
   python -m sweeper model=qwen7b objective=slo select.slo.ttft_p95_ms=500
+  python -m sweeper status                           all studies here; study=NAME tells of one
   python -m sweeper pareto study=NAME select.slo.e2e_p95_ms=2000 format=json
   python -m sweeper export study=NAME
   python -m sweeper compare a=NAME/0 b=NAME/3
@@ -69,12 +76,26 @@ def run(arguments: list[str]) -> int:
         print(__version__)
         return 0
     verb, rest = _split(arguments)
-    module = importlib.import_module(f"sweeper.verbs.{verb}")
-    if any(argument in {"-h", "--help"} for argument in rest):
-        print((module.__doc__ or "").strip())
+    if any(argument in {"-h", "--help"} for argument in _before_text(rest)):
+        print(help_of(verb))
         return 0
+    module = importlib.import_module(f"sweeper.verbs.{verb}")
     command: Callable[[list[str]], int] = module.run
     return command(rest)
+
+
+def help_of(verb: str) -> str:
+    """What a verb's module says of itself.
+
+    Read, not imported: help is wanted most where an import fails, and at once in any case.
+    """
+    source = Path(__file__).with_name(f"{verb}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").strip()
+
+
+def _before_text(arguments: list[str]) -> list[str]:
+    """Arguments up to `--`, behind which stands text that is not read as options."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def usage() -> str:
@@ -92,8 +113,10 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
     verb = arguments[0]
     if verb in VERBS:
         return verb, arguments[1:]
-    near = difflib.get_close_matches(verb, VERBS, n=1)
+    near = difflib.get_close_matches(verb.lower(), VERBS, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
+    if verb in groups():
+        hint = f"did you mean {verb}={' '.join(arguments[1:2]) or 'OPTION'}? "
     raise UserError(
         f"unknown verb `{verb}`",
         f"{hint}verbs are {', '.join(VERBS)}; settings are written key=value",

@@ -6,6 +6,13 @@ A bound is a region of the space in which nothing is launched any more, because 
 proves that a launch there fails too. Dropped bounds stay dropped when the study goes on, a study
 that runs notices at its next candidate, and deployments that only a dropped bound had refused can
 be proposed again. A bound inside which a trial worked is dropped by itself.
+
+examples:
+  python -m sweeper bounds study=NAME
+  python -m sweeper bounds study=NAME drop=all
+  python -m sweeper bounds study=NAME restore=all format=json
+
+exit codes: 0 shown, 1 the study's record cannot be read, 2 bad input
 """
 
 from __future__ import annotations

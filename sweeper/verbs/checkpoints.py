@@ -8,6 +8,13 @@ and shared by all studies. `verify=true` reads every byte; without it sizes and 
 `prune` removes by key, `damaged` what is damaged or was left by a killed build, `all` everything;
 `limit_gib` removes what was not used for longest until the rest is no larger. What a server runs
 from, or somebody makes now, stays. What is removed is made again when a study asks for it.
+
+examples:
+  python -m sweeper checkpoints
+  python -m sweeper checkpoints verify=true prune=damaged
+  python -m sweeper checkpoints limit_gib=50 cache_dir=/data/cache format=json
+
+exit codes: 0 done, 1 something named is in use and stayed, or the cache cannot be read; 2 bad input
 """
 
 from __future__ import annotations
@@ -42,6 +49,9 @@ def run(arguments: list[str]) -> int:
             "it takes format, verify, prune, limit_gib and cache_dir, each as key=value",
         )
     folder = cache_dir(SweeperConfig(cache_dir=named))
+    if named is not None and (not named.strip() or folder.is_file()):
+        what = "is a file" if named.strip() else "is empty"
+        raise ConfigError(f"cache_dir={named} {what}", "give the folder of sweeper's cache")
     try:
         there = entries(folder, thorough=verify == "true")
         removed, kept = _prune(_chosen(asked, there))

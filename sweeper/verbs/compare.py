@@ -13,7 +13,13 @@ Ratios are b / a, at the load levels that both sides have; load= takes one of th
 concurrency 8). Predicted against measured is never fair; a file of another client tells too few of
 its conditions to be known to be.
 
-exit code: 2 if a side does not exist or is of no known format
+examples:
+  python -m sweeper compare a=NAME/0 b=NAME/3
+  python -m sweeper compare a=NAME b=OTHER load=8 format=json
+  python -m sweeper compare a=NAME/0 b=bench.json#2 select.slo.ttft_p95_ms=500
+
+exit codes: 0 shown, fair or not; 1 a record cannot be read; 2 bad input, a side that does not
+exist or is of no known format
 """
 
 from __future__ import annotations

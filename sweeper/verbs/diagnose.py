@@ -5,11 +5,17 @@ usage: python -m sweeper diagnose log=FILE [engine=vllm] [format=text|json]
 FILE is the log of any server, from this tool or not, of any size; `-` is standard input, and a
 trial's folder stands for the server.log in it. The phase is read from the log. A log without a
 failure has verdict OK if the server was ready, and UNKNOWN if it ends before that.
+
+examples:
+  python -m sweeper diagnose log=studies/NAME/trials/3
+  python -m sweeper diagnose log=server.log format=json
+  kubectl logs my-pod | python -m sweeper diagnose log=- engine=vllm
+
+exit codes: 0 diagnosed, whatever the verdict; 2 bad input
 """
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from dataclasses import asdict
@@ -28,6 +34,8 @@ from sweeper.verdicts import Diagnosis
 
 STANDARD_INPUT = "-"
 SERVER_LOG = "server.log"
+_HEAD_CHARS = 4096
+_ODD_SHARE = 0.05
 
 
 def run(arguments: list[str]) -> int:
@@ -35,17 +43,17 @@ def run(arguments: list[str]) -> int:
     form, rest = choice(arguments, "format", ["text", "json"])
     name, rest = take(rest, "log")
     if not name:
+        bare = next((word for word in rest if "=" not in word and Path(word).exists()), "FILE")
         raise ConfigError(
             "which log? log=FILE is missing",
-            "python -m sweeper diagnose log=FILE, or log=- for standard input",
+            f"python -m sweeper diagnose log={bare}, or log=- for standard input",
         )
     text = read(name)
+    if _is_binary(text[:_HEAD_CHARS]):
+        raise ConfigError(f"log={name} is no text", "give the path of a log file")
     cfg = compose(rest)
     engine = create(cfg.engine, cache_dir=cache_dir(cfg))
     found = explain(text, engine.diagnose, NO_CAUSE)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A log may hold characters that the terminal's encoding does not have.
-        sys.stdout.reconfigure(errors="replace")
     print(as_json(found) if form == "json" else shown(as_text(found)))
     return 0
 
@@ -72,6 +80,13 @@ def read(name: str) -> str:
         raise ConfigError(
             f"log={name} cannot be read: {reason}", "give the path of a log file"
         ) from error
+
+
+def _is_binary(head: str) -> bool:
+    """Whether a beginning is no text. Zeros are none of its marks: a log that was rotated while its
+    server wrote begins with them."""
+    odd = sum(character < " " and character not in "\0\t\n\r\f\x1b" for character in head)
+    return odd > _ODD_SHARE * len(head)
 
 
 def as_json(found: Diagnosis) -> str:

@@ -7,6 +7,13 @@ Works without a GPU, without the engine and without the model's weights: from th
 conf/model, or from a folder that holds a config.json (model.path=FOLDER). Memory is told by its
 parts, with verdicts for the default, the ends of the space and every quantization and degree of
 tensor parallelism; docs/memory.md says what stands behind them. All numbers are predicted.
+
+examples:
+  python -m sweeper estimate
+  python -m sweeper estimate model=qwen7b hardware=h100_80gb space=gpu_full
+  python -m sweeper estimate model=qwen3_8b hardware=l4 hardware.device_count=2 format=json
+
+exit codes: 0 shown, whatever it says; 2 bad input
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from sweeper.models.resolve import facts_only, short_name
 from sweeper.quantize.published import check_paths
 from sweeper.quantize.selection import Selection
 from sweeper.space.parse import parse_space
+from sweeper.verbs.early import check_interpreter
 from sweeper.verbs.studies import choice
 
 
@@ -36,6 +44,7 @@ def run(arguments: list[str]) -> int:
     """Print the estimate."""
     form, rest = choice(arguments, "format", ["table", "json"])
     cfg = compose(rest, device_kind=hardware.detect().kind)
+    check_interpreter(cfg.engine.python)
     machine = with_measured_peaks(
         hardware.resolve(cfg.hardware),
         cfg.hardware,

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 from sweeper.errors import NoFeasibleTrialError
 from sweeper.export.registry import is_deployable
 from sweeper.export.write import write_recommended
+from sweeper.pareto.cost import Price
 from sweeper.pareto.points import points_frame
 from sweeper.pareto.recommendation import Recommendation
 from sweeper.pareto.select import recommend
+from sweeper.report.conditions_csv import pareto_csv
 from sweeper.report.confirm_text import with_command
 from sweeper.report.html import write_report
 from sweeper.report.importance.insight import understand
+from sweeper.report.mlflow_note import told_to_mlflow
 from sweeper.report.prior_text import render_prior
-from sweeper.report.summary import study_summary
+from sweeper.report.reproduce import commands
 from sweeper.report.summary_md import report_markdown
 from sweeper.report.text import (
-    front_csv,
-    front_frame,
     only_default_worked,
     render_front,
     render_misses,
@@ -64,7 +65,6 @@ def finish(
     recommendation = _recommend(frame, setup)
     if recommendation is not None:
         recommendation = with_command(recommendation, frame, outcomes, setup.cfg, paths.name)
-    atomic_write_text(paths.pareto_csv, front_csv(front_frame(frame)))
     deployable = is_deployable(setup.cfg.engine.name)
     if recommendation is not None and recommendation.keeps_slo and deployable:
         write_recommended(setup, paths, outcomes, recommendation)
@@ -74,12 +74,18 @@ def finish(
         stock = replace(stock, outlook="")  # no hour buys what is not there
     outlook = stock.outlook[:1].upper() + stock.outlook[1:]
     told = ". ".join(text for text in (ended, f"Used: {stock.spent}", outlook) if text)
-    insight = understand(setup.cfg, setup.space, outcomes, recommendation)
-    write_report(paths.report_html, frame, outcomes, recommendation, paths.name, told, slo, insight)
-    text = report_markdown(frame, recommendation, paths.name, told, insight)
-    atomic_write_text(paths.report_md, text)
-    artifacts = [paths.report_html, paths.report_md, paths.pareto_csv, paths.study_yaml]
-    tracker.finish(study_summary(frame, recommendation, ended, artifacts))
+    typed = commands(setup.cfg, paths.name, recommendation, deployable=deployable)
+    _write_reports(setup, paths, outcomes, frame, recommendation, told=told, typed=typed)
+    summary = told_to_mlflow(
+        setup.cfg,
+        paths,
+        outcomes,
+        frame,
+        recommendation=recommendation,
+        ended=ended,
+        typed=typed,
+    )
+    tracker.finish(summary)
     listener(Note(f"study {paths.name}: {ended}"))
     if recommendation is None:
         raise NoFeasibleTrialError(
@@ -105,6 +111,27 @@ def finish(
     return 0 if recommendation.keeps_slo else 1
 
 
+def _write_reports(
+    setup: StudySetup,
+    paths: StudyPaths,
+    outcomes: Sequence[TrialOutcome],
+    frame: pd.DataFrame,
+    recommendation: Recommendation | None,
+    *,
+    told: str,
+    typed: Sequence[tuple[str, str]],
+) -> None:
+    """The report as a page and as text, and the front as a table."""
+    name, slo = paths.name, setup.cfg.select.slo
+    insight = understand(setup.cfg, setup.space, outcomes, recommendation)
+    write_report(
+        paths.report_html, frame, outcomes, recommendation, name, told, slo, insight, typed
+    )
+    text = report_markdown(frame, outcomes, recommendation, name, told, insight, typed)
+    atomic_write_text(paths.report_md, text)
+    atomic_write_text(paths.pareto_csv, pareto_csv(frame, outcomes, recommendation, name))
+
+
 def _say_what_failed(
     outcomes: Sequence[TrialOutcome], setup: StudySetup, recommendation: Recommendation
 ) -> None:
@@ -119,6 +146,6 @@ def _say_what_failed(
 
 def _recommend(frame: pd.DataFrame, setup: StudySetup) -> Recommendation | None:
     try:
-        return recommend(frame, setup.cfg.select)
+        return recommend(frame, setup.cfg.select, price=Price.of(setup.cfg.hardware))
     except NoFeasibleTrialError:
         return None

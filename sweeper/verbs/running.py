@@ -29,6 +29,7 @@ from sweeper.report.live import LiveView
 from sweeper.search.loop import StudyRun
 from sweeper.search.setup import StudySetup
 from sweeper.tracking import ending
+from sweeper.tracking.bulletin import Bulletin
 from sweeper.tracking.ending import Ending
 from sweeper.tracking.journal import Journal
 from sweeper.tracking.lock import StudyLock
@@ -177,13 +178,17 @@ def _run_locked(
         warn=lambda text: voice(Note(text)),
     )
 
+    bulletin = Bulletin(paths.now_json)
+
     def listener(event: Event) -> None:
+        bulletin.observe(event)
         tracker.observe(event)
         interrupts.observe(event)
         voice(event)
         interrupts.catch_up()
 
     ending.clear(paths.ended_json)
+    bulletin.clear()
     study = StudyRun(setup, paths, journal, tracker, listener)
     try:
         ended = study.run()
@@ -192,6 +197,8 @@ def _run_locked(
         if isinstance(problem, OSError):
             raise _disk_trouble(problem, paths) from problem
         raise
+    finally:
+        bulletin.clear()
     ending.note(paths.ended_json, Ending(ending.FINISHED, ended))
     try:
         return finish(setup, paths, study.outcomes, tracker=tracker, ended=ended, listener=voice)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sweeper.config.names import study_name_fault
+from sweeper.config.names import STUDY_NAMES, study_name_fault
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.stored import read_study, restore
-from sweeper.errors import ConfigError
+from sweeper.errors import ConfigError, StudyError
 from sweeper.tracking.journal import Journal
 from sweeper.tracking.paths import StudyPaths
 from sweeper.trial.outcome import TrialOutcome
+
+MAX_LISTED = 12
+"""Names of studies that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,20 @@ def open_study(arguments: list[str]) -> OpenedStudy:
         ConfigError: no name, no such study, or a wrong override.
     """
     name, rest = take(arguments, "study")
-    studies_dir, rest = take(rest, "studies_dir", "studies")
-    folder = Path(_unquoted(str(studies_dir))).absolute()
+    folder, rest = studies_folder(rest)
     if not name:
-        raise ConfigError("which study? study=NAME is missing", _known(folder, ""))
+        # A name alone is a common slip: `pareto mine` for `pareto study=mine`.
+        bare = next((word for word in rest if re.fullmatch(r"[A-Za-z0-9._]+", word)), "")
+        raise ConfigError("which study? study=NAME is missing", _known(folder, bare))
     fault = study_name_fault(name)
     if fault is not None:
-        raise ConfigError(f"study={name} {fault}", "use letters, digits, '.', '_' and '-'")
+        raise ConfigError(f"study={name}: the name {fault}", STUDY_NAMES)
     paths = StudyPaths(folder, name)
+    if not paths.study_yaml.exists() and paths.trials_jsonl.exists():
+        raise StudyError(
+            f"{paths.study_yaml} is gone, so nothing says what the trials beside it measured",
+            "restore it from a backup",
+        )
     if not paths.study_yaml.exists():
         raise ConfigError(f"there is no study `{name}` in {folder}", _known(folder, name))
     stored = read_study(paths.study_yaml)
@@ -83,6 +93,19 @@ def open_study(arguments: list[str]) -> OpenedStudy:
     # Set here, not as an override: a folder may be called what no override can say.
     cfg.studies_dir = str(folder)
     return OpenedStudy(cfg, paths, stored.identity, Journal(paths.trials_jsonl).read())
+
+
+def studies_folder(arguments: list[str]) -> tuple[Path, list[str]]:
+    """The folder that `studies_dir=` names, absolute, and the other arguments."""
+    named, rest = take(arguments, "studies_dir")
+    folder = Path(_unquoted("studies" if named is None else named)).expanduser().absolute()
+    if named is not None and (not named.strip() or not folder.is_dir()):
+        what = "is a file" if folder.is_file() else "is not there"
+        raise ConfigError(
+            f"studies_dir={named}: {f'{folder} {what}' if named.strip() else 'it is empty'}",
+            "give the folder that holds the studies, not a study itself",
+        )
+    return folder, rest
 
 
 def _unquoted(text: str) -> str:
@@ -97,4 +120,5 @@ def _known(folder: Path, name: str) -> str:
         return "no study has been run here yet: `python -m sweeper` runs the default one"
     near = difflib.get_close_matches(name, found, n=1)
     hint = f"did you mean study={near[0]}? " if near else ""
-    return f"{hint}studies here: {', '.join(found)}"
+    more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
+    return f"{hint}studies here: {', '.join(found[:MAX_LISTED])}{more}"

@@ -1,6 +1,6 @@
 """Run a study, or continue it: the same command goes on where it stopped.
 
-usage: python -m sweeper [sweep] [model=NAME] [study=NAME] [key=value ...]
+usage: python -m sweeper [sweep] [model=NAME] [study=NAME] [--cfg] [key=value ...]
 
   model=smollm2|qwen7b|qwen3_8b|llama3_8b     or model.path=FOLDER_OR_HUB_ID
   space=cpu|gpu|gpu_full                      or space=my_space.yaml
@@ -14,7 +14,19 @@ usage: python -m sweeper [sweep] [model=NAME] [study=NAME] [key=value ...]
   load=slo load.goodput.ttft_ms=500           the highest rate whose requests keep the limits
   tracking.uri=http://...                     an MLflow server instead of studies/mlflow.db
 
-Ctrl-C keeps everything measured. Folder of the study: studies/NAME.
+Every choice of conf/ is a group (model=qwen7b), every value a key (budget.launches=12), and a
+group takes a YAML file of your own. --cfg prints the whole configuration instead of running it.
+The first launch is the engine's own defaults; at the end stand the front, a recommendation, a
+report and deployment files. Ctrl-C keeps everything measured. Folder of the study: studies/NAME.
+
+examples:
+  python -m sweeper
+  python -m sweeper model=qwen7b study=chat budget.minutes=240 select.slo.ttft_p95_ms=500
+  python -m sweeper model=qwen7b load=open 'load.rate_per_s=[1,2,4]' 'quantize=[awq,w8a8]'
+  python -m sweeper model=qwen7b engine=simulate hardware=h200 study=foreseen
+  python -m sweeper engine=mock study=trial budget.launches=3 --cfg
+
+exit codes: 0 done, 1 no feasible trial or failed, 2 bad input, 130 interrupted (resume goes on)
 """
 
 from __future__ import annotations

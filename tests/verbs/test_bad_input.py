@@ -11,26 +11,14 @@ import pytest
 from tests.verbs.conftest import MOCK, Run
 from tests.yardstick import hydra_s, stretched
 
+# As commands, one of each way to an answer; `test_wrong_inputs` has the many.
 CASES = [
-    (["model=qwen7"], "qwen7b"),
-    (["budget.launchs=3"], "launches"),
-    (["budget.launches=abc"], "budget.launches"),
-    (["budget.launches=0"], "budget.launches"),
-    (["budget.minutes=0"], "budget.minutes"),
-    (["study=a/b"], "study"),
-    (["study=.."], "study"),
-    (["load.concurrency=[]"], "concurrency"),
-    (["load.concurrency=[8,1]"], "concurrency"),
-    (["objective=fronteer"], "frontier"),
-    (["space=missing.yaml"], "missing.yaml"),
-    (["model.path=/no/such/folder"], "/no/such/folder"),
-    (["objective=slo"], "select.slo"),
-    (["space.parameters.x={choices: [1"], "space.parameters.x"),
     (["sweeep"], "sweep"),
-    (["pareto"], "study"),
+    (["model=qwen7"], "qwen7b"),
+    (["budget.launches=0"], "budget.launches"),
+    (["load.concurrency=[]"], "concurrency"),
+    (["space=missing.yaml"], "missing.yaml"),
     (["pareto", "study=absent"], "absent"),
-    (["pareto", "study=absent", "format=yaml"], "format"),
-    (["diagnose"], "log="),
     (["diagnose", "log=/no/such/log"], "/no/such/log"),
 ]
 

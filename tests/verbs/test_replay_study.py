@@ -180,6 +180,7 @@ def test_quality_of_the_table_is_searched_for_too(tmp_path: Path) -> None:
     assert cfg.quality.kind == "agreement"
     quality = run(cfg)[0].quality
     assert quality is not None and quality.agreement == 0.9
+    assert len(run(cfg)) == 2, "a study whose quality the table told goes on without a reference"
     without = configured(table, tmp_path / "b", "engine.options.quality=false")
     assert without.quality.kind == "none"
 

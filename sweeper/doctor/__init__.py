@@ -1,0 +1,1 @@
+"""Is this machine ready for a study? Gathered once, then judged by pure functions."""
