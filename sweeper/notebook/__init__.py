@@ -1,0 +1,1 @@
+"""Studies as pandas frames and figures, for notebooks and scripts; see docs/python.md."""
