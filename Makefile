@@ -52,4 +52,5 @@ format: setup
 
 ui: setup
 	@test -f $(MLFLOW_DB) || { echo "no study has been tracked here yet; run make sweep first"; exit 1; }
-	@$(VENV_PYTHON) -m mlflow ui --port $(PORT) --backend-store-uri "sqlite:///$(CURDIR)/$(MLFLOW_DB)"
+	@echo "open http://127.0.0.1:$(PORT)/#/experiments?workflowType=machine_learning"
+	@MLFLOW_DISABLE_TELEMETRY=true $(VENV_PYTHON) -m mlflow ui --port $(PORT) --backend-store-uri "sqlite:///$(CURDIR)/$(MLFLOW_DB)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code says how it ended (0, 1 failed, 2 bad input, 130 stopped)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal's encoding may lack characters of tables, names and logs.
+        sys.stdout.reconfigure(errors="replace")
     try:
         return verbs.run(arguments)
     except SweeperError as error:

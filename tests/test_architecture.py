@@ -34,7 +34,9 @@ ORDER = (
     ("launcher",),
     ("search",),
     ("report",),
+    ("notebook",),
     ("export",),
+    ("doctor",),
     ("verbs",),
     ("__main__",),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlparse
 
@@ -18,6 +18,7 @@ from sweeper.config.quality_checks import check_quality
 from sweeper.config.recipe_checks import check_recipes
 from sweeper.config.schema import SweeperConfig
 from sweeper.config.search_checks import check_confirm, check_prior, check_stop
+from sweeper.config.select_checks import PREFERENCES, check_select, has_latency_limit
 from sweeper.config.suggest import did_you_mean
 from sweeper.config.workload_checks import DISTRIBUTIONS, KINDS, check_workload
 from sweeper.errors import ConfigError
@@ -34,7 +35,7 @@ CHOICES = {
     "objective.kind": ("frontier", "slo", "point", "metrics"),
     "sampler.kind": ("auto", "gp", "staged", "tpe", "nsgaii", "random", "qmc", "grid"),
     "launcher.kind": ("local",),
-    "select.prefer": ("throughput", "latency", "quality"),
+    "select.prefer": PREFERENCES,
 }
 POSITIVE = (
     "engine.start_timeout_s",
@@ -60,9 +61,6 @@ POSITIVE = (
     "hardware.bandwidth_gbs",
     "hardware.tflops_bf16",
     "hardware.price_per_hour",
-    "select.slo.ttft_p95_ms",
-    "select.slo.tpot_p95_ms",
-    "select.slo.e2e_p95_ms",
     "sampler.startup_trials",
     "export.port",
 )
@@ -74,6 +72,16 @@ NOT_NEGATIVE = (
     "workload.seed",
     "workload.temperature",
 )
+PLACES = (
+    "cache_dir",
+    "model.path",
+    "model.draft_model",
+    "engine.python",
+    "engine.table",
+    "workload.path",
+    "tracking.uri",
+)
+"""Texts that may be left out, and mean something else when they are empty: this folder, say."""
 LATENCY = re.compile(r"(ttft|tpot|itl|e2e)_(p50|p90|p95|p99|mean)_ms")
 THROUGHPUT = (
     "output_tokens_per_s",
@@ -108,9 +116,13 @@ def _study(cfg: SweeperConfig) -> None:
             "use letters, digits, '.', '_' and '-', for example study=qwen7b-chat; "
             "the folder for studies is studies_dir=...",
         )
-    for key in ("studies_dir", "model.name", "space.name", "engine.name"):
+    for key in ("studies_dir", "model.name", "space.name", "engine.name", "export.host"):
         if not _get(cfg, key).strip():
             raise ConfigError(f"{key} is empty", f"give it a value: {key}=...")
+    for key in PLACES:
+        value = _get(cfg, key)
+        if value is not None and not value.strip():
+            raise ConfigError(f"{key} is empty", f"give it a value, or leave it out: {key}=null")
 
 
 def _choices(cfg: SweeperConfig) -> None:
@@ -128,13 +140,19 @@ def _finite(cfg: SweeperConfig) -> None:
             raise ConfigError(f"{key}={value} is not a finite number", f"set a number: {key}=...")
 
 
-def _numbers(section: Any, prefix: str) -> Iterator[tuple[str, float]]:
-    for attribute in dataclasses.fields(section):
-        value, key = getattr(section, attribute.name), f"{prefix}{attribute.name}"
-        if dataclasses.is_dataclass(value):
-            yield from _numbers(value, f"{key}.")
-        elif isinstance(value, float):
-            yield key, value
+def _numbers(value: Any, key: str) -> Iterator[tuple[str, float]]:
+    """(dotted key, number) of every fraction in it; items of a list stand under the list's key."""
+    if dataclasses.is_dataclass(value):
+        for attribute in dataclasses.fields(value):
+            yield from _numbers(getattr(value, attribute.name), f"{key}.{attribute.name}")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _numbers(inner, f"{key}.{name}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, key)
+    elif isinstance(value, float):
+        yield key.lstrip("."), value
 
 
 def _ranges(cfg: SweeperConfig) -> None:
@@ -163,15 +181,9 @@ def _budget(cfg: SweeperConfig) -> None:
 
 def _objective(cfg: SweeperConfig) -> None:
     objective = cfg.objective
-    slo = cfg.select.slo
-    if objective.kind == "slo" and not any((slo.ttft_p95_ms, slo.tpot_p95_ms, slo.e2e_p95_ms)):
+    if objective.kind == "slo" and not has_latency_limit(cfg.select.slo):
         raise ConfigError(
             "objective=slo needs a latency promise", "set for example select.slo.ttft_p95_ms=500"
-        )
-    if slo.min_quality is not None and not 0 <= slo.min_quality <= 1:
-        raise ConfigError(
-            f"select.slo.min_quality={slo.min_quality} is not a share",
-            "give the least agreement with the reference, between 0 and 1",
         )
     _objective_metrics(cfg)
 
@@ -268,6 +280,7 @@ CHECKS: tuple[Callable[[SweeperConfig], None], ...] = (
     check_prior,
     check_confirm,
     check_stop,
+    check_select,
     _objective,
     _hardware,
     _tracking,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sweeper.config.schema import QualityConfig, SweeperConfig
+from sweeper.config.schema import QualityConfig, SloConfig, SweeperConfig
 from sweeper.config.server_address import plain_address
 
 ABSENT = "absent"
@@ -16,6 +16,7 @@ _COSMETIC = {"name"}
 _PATIENCE = {"request_timeout_s", "level_timeout_s", "timeout_s"}
 _UNSCORED = {"written_tokens", "python", "tasks_timeout_s"}
 _ALWAYS = {"kind", "reference_tokens", "max_prompts", "max_loglik_drop_nats"}
+_FIRST_LIMITS = {"ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", "min_quality"}
 _VOLATILE = {"free_memory_gib", "free_memory_bytes", "detected"}
 
 
@@ -64,7 +65,7 @@ def study_identity(
             "parameters": {name: _short(form) for name, form in cfg.space.parameters.items()},
         },
         "objective": _without(asdict(cfg.objective), hidden),
-        "slo": asdict(cfg.select.slo) if cfg.objective.kind == "slo" else {},
+        "slo": _slo(cfg.select.slo) if cfg.objective.kind == "slo" else {},
         "workload": {
             **_without(asdict(cfg.workload), hidden | ({"path"} if workload_sha256 else set())),
             "sha256": workload_sha256,
@@ -109,6 +110,12 @@ def _address(cfg: SweeperConfig) -> dict[str, str]:
         return {}
     named = {} if cfg.engine.served_model is None else {"served_model": cfg.engine.served_model}
     return {"base_url": plain_address(cfg.engine.base_url), **named}
+
+
+def _slo(slo: SloConfig) -> dict[str, Any]:
+    """The promise; a limit that earlier versions did not have enters where it is set."""
+    given = asdict(slo)
+    return {key: value for key, value in given.items() if key in _FIRST_LIMITS or value is not None}
 
 
 def _quality(quality: QualityConfig) -> dict[str, Any]:

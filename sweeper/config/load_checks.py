@@ -21,6 +21,9 @@ LADDERS = {
 }
 """Kind → the list that holds its levels."""
 
+MAX_STREAMS = 60_000
+MAX_REQUESTS = 10_000_000
+"""Of one level: what the client still holds in memory."""
 EXAMPLES = {"concurrency": "[1,4,8]", "rate_per_s": "[0.5,1,2,4]", "time_scale": "[0.5,1,2]"}
 POSITIVE = (
     "requests_per_stream",
@@ -88,6 +91,29 @@ def _ladder(load: LoadConfig) -> None:
         raise ConfigError(f"{shown} has a level that is not above 0", remedy)
     if any(b <= a for a, b in pairwise(ladder)):
         raise ConfigError(f"{shown} is not strictly increasing", remedy)
+    _size(load, field, ladder[-1])
+
+
+def _size(load: LoadConfig, field: str, highest: float) -> None:
+    """Refuse a level that no machine could drive; a slip of the finger costs hours otherwise."""
+    if field == "concurrency":
+        requests = max(highest * load.requests_per_stream, load.min_requests)
+        if highest > MAX_STREAMS:
+            raise ConfigError(
+                f"load.concurrency={highest}: that many requests at once have no ports on one "
+                f"machine (up to {MAX_STREAMS})",
+                f"give levels from low to high, for example load.concurrency={EXAMPLES[field]}",
+            )
+    elif field == "rate_per_s":
+        requests = max(highest * load.duration_s, load.min_requests)
+    else:
+        return
+    if requests > MAX_REQUESTS:
+        raise ConfigError(
+            f"load.{field}={highest:g}: that level would send {requests:,.0f} requests",
+            f"lower it, or load.requests_per_stream, load.min_requests or load.duration_s, to "
+            f"{MAX_REQUESTS:,} at most",
+        )
 
 
 def _arrivals(load: LoadConfig) -> None:

@@ -13,6 +13,9 @@ from sweeper.errors import ConfigError
 MAX_STUDY_NAME = 100
 """Characters; a study's name is a folder's name."""
 
+STUDY_NAMES = "use letters, digits, '.', '_' and '-', for example study=qwen7b-chat"
+"""What a name may be, as the remedy of any other."""
+
 # Beside the studies, in the same folder; and what no folder can be called on Windows, whoever a
 # study may be given to.
 _OURS = frozenset({"mlflow.db", "mlflow-artifacts", "readme.md"})

@@ -13,6 +13,7 @@ from typing import Any
 from sweeper.config.fields import find
 from sweeper.config.files import is_file_option
 from sweeper.config.location import groups, options
+from sweeper.config.names import STUDY_NAMES, study_name_fault
 from sweeper.config.suggest import did_you_mean, nearest
 from sweeper.config.values import check_value, show, unknown_key
 from sweeper.errors import ConfigError
@@ -24,6 +25,8 @@ SPACE_EDITS = ("space.parameters.", "space.fixed.")
 RECIPE_EDITS = "quantize.recipes."
 EDITS = (*SPACE_EDITS, RECIPE_EDITS)
 """Keys whose edits are carried out by `sweeper.config.edits`, not by Hydra."""
+
+_NEEDS_QUOTES = "its value has characters that need quotes"
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,24 @@ def _parse(parser: Any, text: str) -> Any:
     try:
         return parser.parse_override(text)
     except HydraException as error:
-        key, _, value = text.partition("=")
-        raise ConfigError(f"cannot read {text}: {_fault(value)}", _quote(key, value)) from error
+        raise _unreadable(text) from error
+
+
+def _unreadable(text: str) -> ConfigError:
+    """What Hydra's grammar has no rule for: in the key, in a study's name, or in any value."""
+    key, _, value = text.partition("=")
+    if re.search(r"(?:^|\.)\d", key.lstrip("+~")):
+        return ConfigError(
+            f"cannot read {text}: a part of a key begins with a digit",
+            "write the mapping as a value: 'engine.env={NAME: value}', or name it otherwise",
+        )
+    if value.startswith("="):
+        return ConfigError(f"cannot read {text}: there are two '='", f"write {key}{value}")
+    fault = _fault(value)
+    if fault == _NEEDS_QUOTES and key == "study" and (odd := study_name_fault(value)):
+        # Quotes would only lead to the next message.
+        return ConfigError(f"study={value}: the name {odd}", STUDY_NAMES)
+    return ConfigError(f"cannot read {text}: {fault}", _quote(key, value))
 
 
 def _check_shape(text: str) -> None:
@@ -134,7 +153,7 @@ def _fault(value: str) -> str:
     for quote in ("'", '"'):
         if value.count(quote) % 2:
             return f"a {quote} is not closed"
-    return "its value has characters that need quotes"
+    return _NEEDS_QUOTES
 
 
 def _quote(key: str, value: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sweeper.config.schema_quality import QualityConfig, QuantizeConfig, RecipeConfig
 from sweeper.config.schema_search import ConfirmConfig, PriorConfig, StopConfig
+from sweeper.config.schema_select import SelectConfig, SloConfig
 
 __all__ = [
     "ConfirmConfig",
@@ -20,6 +21,8 @@ __all__ = [
     "QualityConfig",
     "QuantizeConfig",
     "RecipeConfig",
+    "SelectConfig",
+    "SloConfig",
     "StopConfig",
     "SweeperConfig",
 ]
@@ -272,27 +275,10 @@ class TrackingConfig:
 
 
 @dataclass
-class SloConfig:
-    """Latency promises at P95, in milliseconds; None means none."""
-
-    ttft_p95_ms: float | None = None
-    tpot_p95_ms: float | None = None
-    e2e_p95_ms: float | None = None
-    min_quality: float | None = None
-
-
-@dataclass
-class SelectConfig:
-    name: str = "default"
-    slo: SloConfig = field(default_factory=SloConfig)
-    prefer: str = "throughput"
-    """throughput | latency | quality, used among the points that keep the SLO."""
-
-
-@dataclass
 class ExportConfig:
     name: str = "default"
-    targets: list[str] = field(default_factory=lambda: ["vllm"])
+    targets: list[str] = field(default_factory=lambda: ["vllm", "shell", "compose", "k8s"])
+    """Files that a finished study leaves; `python -m sweeper export` writes any and all."""
     host: str = "0.0.0.0"
     port: int = 8000
 

@@ -73,16 +73,22 @@ def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig
                 f"{override.text}: a stored study's groups cannot be swapped",
                 f"set single keys ({override.key}.KEY=VALUE), or start a study with study=NEW_NAME",
             )
+    wrong = (OmegaConfBaseException, ValueError, TypeError)
     try:
-        base = OmegaConf.structured(SweeperConfig)
-        merged = OmegaConf.merge(
-            base, OmegaConf.create(stored.config), OmegaConf.from_dotlist(list(overrides))
+        base = OmegaConf.merge(
+            OmegaConf.structured(SweeperConfig), OmegaConf.create(as_now(stored.config))
         )
-        cfg = OmegaConf.to_object(merged)
-    except (OmegaConfBaseException, ValueError, TypeError) as error:
-        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except wrong as error:
         raise ConfigError(
-            f"an override does not fit this study: {first_line}",
+            "the study was stored by a version of sweeper with other settings: "
+            f"{_first_line(error)}",
+            "use the sweeper that wrote it, or start another study with study=NEW_NAME",
+        ) from error
+    try:
+        cfg = OmegaConf.to_object(OmegaConf.merge(base, OmegaConf.from_dotlist(list(overrides))))
+    except wrong as error:
+        raise ConfigError(
+            f"an override does not fit this study: {_first_line(error)}",
             "settings are written key=value; `python -m sweeper --cfg` lists them all",
         ) from error
     if not isinstance(cfg, SweeperConfig):
@@ -94,3 +100,21 @@ def restore(stored: StoredStudy, overrides: Sequence[str] = ()) -> SweeperConfig
         check_secrets(cfg, stored.config)
     check(cfg)
     return cfg
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def as_now(config: dict[str, Any]) -> dict[str, Any]:
+    """A stored configuration in the words of this version, with the same meaning.
+
+    Earlier versions, which knew fewer limits, wrote `select.prefer=throughput` where nobody had
+    said anything, and took the knee of the front without an SLO: what is called ``auto`` now.
+    """
+    select = config.get("select")
+    if not isinstance(select, dict) or select.get("prefer") != "throughput":
+        return config
+    if "ttft_p99_ms" in (select.get("slo") or {}):
+        return config
+    return {**config, "select": {**select, "prefer": "auto"}}

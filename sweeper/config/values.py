@@ -11,6 +11,9 @@ from sweeper.config.schema import SweeperConfig
 from sweeper.config.suggest import nearest
 from sweeper.errors import ConfigError
 
+MAX_LISTED = 12
+"""Neighbours of a misspelt key that are listed beside the nearest."""
+
 
 def check_value(key: str, value: Any, *, where: str = "") -> None:
     """Raise ConfigError if `key` is unknown or does not take `value`.
@@ -54,7 +57,9 @@ def _nearest_key(last: str, parent: str, siblings: list[str]) -> str:
         return f"did you mean {' or '.join(same[:4])}?"
     if close := nearest(last, siblings):
         dotted = f"{parent}.{close}" if parent else close
-        listing = f" (keys of {parent}: {', '.join(siblings)})" if parent else ""
+        # Where one is near, a wall of others helps nobody.
+        is_short = parent and len(siblings) <= MAX_LISTED
+        listing = f" (keys of {parent}: {', '.join(siblings)})" if is_short else ""
         return f"did you mean {dotted}?{listing}"
     if parent and not siblings and (close := nearest(f"{parent}.{last}", everywhere, cutoff=0.7)):
         return f"did you mean {close}?"
@@ -75,7 +80,7 @@ def _names_below(holder: Field | None, parent: str) -> list[str]:
 
 def _check_section(field: Field, value: Any, where: str) -> None:
     if not isinstance(value, Mapping):
-        names = _names_below(field, field.key)
+        names = list(hints(field.annotation))  # as declared: what is asked for most comes first
         raise ConfigError(
             f"{_at(where)}{field.key} has keys of its own, it is not {show(value)}",
             f"set one of them: {', '.join(f'{field.key}.{name}=...' for name in names[:4])}",

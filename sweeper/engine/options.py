@@ -37,6 +37,15 @@ def read_options(kind: type[T], options: Mapping[str, Any], *, where: str = "eng
     return kind(**options)
 
 
+_KINDS: dict[type, str] = {
+    dict: "mapping",
+    float: "number",
+    int: "number",
+    str: "text",
+    bool: "true or false",
+}
+
+
 def _names(kind: type[Any]) -> list[str]:
     return [field.name for field in fields(kind)]
 
@@ -46,7 +55,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _kind_of(default: Any) -> str:
-    return "mapping" if isinstance(default, dict) else type(default).__name__
+    return _KINDS.get(type(default), type(default).__name__)
 
 
 def _fits(value: Any, default: Any) -> bool:

@@ -54,7 +54,7 @@ class RequestsFile:
         if folder.is_dir():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        self._schema = _schema()
+        self._schema = schema()
         self._warm()
         self._parts = 0
         self._rows: list[tuple[Any, ...]] = []
@@ -114,7 +114,8 @@ def _plain(name: str, values: tuple[Any, ...]) -> list[Any]:
     return list(values)
 
 
-def _schema() -> Any:
+def schema() -> Any:
+    """Names and types of the columns, as pyarrow has them."""
     import pyarrow as pa
 
     kinds = {name: pa.int64() for name in _INTEGERS} | {name: pa.string() for name in _WORDS}

@@ -76,12 +76,15 @@ class Noise:
         spread = self.spreads.get(metric)
         return None if spread is None else spread.cv
 
-    def margin(self, metric: str, launches: tuple[int, int] = (1, 1)) -> float | None:
-        """Log ratio within which two figures are a tie at 95 %; None if the noise is not known.
+    def margin(
+        self, metric: str, launches: tuple[int, int] = (1, 1), confidence: float = CONFIDENCE
+    ) -> float | None:
+        """Log ratio within which two figures are a tie; None if the noise is not known.
 
         Args:
             metric: which.
             launches: how many launches each of the two figures is the mean of.
+            confidence: share of ties that lie within it, to both sides together.
         """
         from scipy.special import stdtrit
 
@@ -89,7 +92,7 @@ class Noise:
         if spread is None:
             return None
         error = spread.sd_log * math.sqrt(1 / launches[0] + 1 / launches[1])
-        return float(stdtrit(spread.dof, 0.5 + CONFIDENCE / 2)) * error
+        return float(stdtrit(spread.dof, 0.5 + confidence / 2)) * error
 
     def is_tie(
         self,

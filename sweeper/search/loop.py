@@ -79,7 +79,9 @@ class StudyRun:
         self._launcher = LocalLauncher(setup.engine)
         self._outcomes: list[TrialOutcome] = journal.read()
         share_conditions(self._outcomes)
-        self._reference = stored_reference(paths, self._outcomes)
+        # A table tells the quality of its deployments: nothing is scored against a reference.
+        is_scored = setup.table is None
+        self._reference = stored_reference(paths, self._outcomes) if is_scored else None
         cfg = setup.cfg
         self._objective = Objective(
             cfg.objective, cfg.select.slo, cfg.load, cfg.quality.kind != "none"

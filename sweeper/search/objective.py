@@ -20,6 +20,7 @@ from typing import Literal
 
 from sweeper.config.schema import LoadConfig, ObjectiveConfig, SloConfig
 from sweeper.errors import StudyError
+from sweeper.pareto.rule import is_floor, limits, metric_of
 from sweeper.search.level import LevelChoice
 from sweeper.trial.cutting import CEILING, OPTIMISTIC, QUALITY_AT_MOST
 from sweeper.trial.outcome import Point, QualityScore, TrialOutcome
@@ -299,15 +300,17 @@ def _bounds(optimistic: Mapping[str, Mapping[str, float]]) -> list[Point]:
 def slo_excess(point: Point, slo: SloConfig) -> float:
     """How far a point misses the promise: the largest log ratio to a limit; ≤ 0 if it keeps all.
 
-    A limit whose metric was not measured counts as missed by a factor of e.
+    A latency that was not measured counts as missed by a factor of e. A floor counts where its
+    metric was measured: bounds of levels that were not driven have few of them.
     """
-    excess = [-math.inf]
-    for metric in ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms"):
-        limit = getattr(slo, metric)
-        if limit is not None:
-            measured = point.metrics.get(metric)
-            excess.append(math.log(measured / limit) if measured else 1.0)
-    return max(excess)
+    found = [-math.inf]
+    for name, limit in limits(slo).items():
+        measured = point.metrics.get(metric_of(name))
+        if is_floor(name):
+            found += [math.log(limit / measured)] if measured and limit > 0 else []
+        else:
+            found.append(math.log(measured / limit) if measured else 1.0)
+    return max(found)
 
 
 def _violation(outcome: TrialOutcome) -> float:

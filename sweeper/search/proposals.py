@@ -25,6 +25,7 @@ from sweeper.search.objective import Objective, Told
 from sweeper.search.samplers import is_conditional, make_sampler, sampler_kind
 from sweeper.space.canonical import as_raw, canonical, deployment_hash
 from sweeper.space.model import Space
+from sweeper.tracking.mlflow_metrics import BEST_METRICS, best_point
 from sweeper.trial.outcome import TrialOutcome
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Proposals:
     def tell(self, proposal: Proposal, outcome: TrialOutcome) -> None:
         """Tell the sampler how a proposal ended."""
         self._note(outcome)
+        for name, value in for_readers(outcome).items():
+            proposal.trial.set_user_attr(name, value)
         self._tell(proposal.trial, self._objective.tell(outcome))
 
     def drop(self, proposal: Proposal) -> None:
@@ -146,7 +149,12 @@ class Proposals:
         self._study.add_trial(
             optuna.trial.create_trial(
                 state=TrialState.PRUNED,
-                user_attrs={NUMBER_ATTR: outcome.number, HASH_ATTR: outcome.deployment_hash},
+                user_attrs={
+                    NUMBER_ATTR: outcome.number,
+                    HASH_ATTR: outcome.deployment_hash,
+                    "deployment": json.dumps(outcome.deployment, sort_keys=True, default=str),
+                    **for_readers(outcome),
+                },
             )
         )
 
@@ -185,6 +193,21 @@ class Proposals:
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, state=TrialState.FAIL)
+
+
+def for_readers(outcome: TrialOutcome) -> dict[str, Any]:
+    """What people who open the file in Optuna's dashboard see of a trial; no sampler reads it."""
+    told = outcome.without_secrets()
+    best = best_point(outcome.points)
+    known = {
+        "kind": told.kind,
+        "verdict": str(told.verdict),
+        "cause": told.cause or None,
+        "remedy": told.remedy or None,
+        "partial": told.partial,
+        **({} if best is None else {f"best_{n}": best.metrics.get(n) for n in BEST_METRICS}),
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _drawn(*numbers: int) -> int:

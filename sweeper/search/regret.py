@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeper.config.schema import ObjectiveConfig, SloConfig
+from sweeper.config.select_checks import has_latency_limit
 from sweeper.engine.replay.rows import Level, Row
 from sweeper.engine.replay.table import Table
 from sweeper.search.objective import corner_from_baseline, load_curve, log_hypervolume, slo_excess
@@ -103,7 +104,7 @@ def regret(
         found=_best(found, objective.throughput_metric, slo),
         in_table=_best(everything, objective.throughput_metric, slo),
         metric=objective.throughput_metric,
-        promised=any((slo.ttft_p95_ms, slo.tpot_p95_ms, slo.e2e_p95_ms)),
+        promised=has_latency_limit(slo),
     )
 
 

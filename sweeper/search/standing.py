@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sweeper.config.schema import SweeperConfig
@@ -254,8 +254,9 @@ class Standing:
 
     @property
     def _limits(self) -> dict[str, float]:
-        promised = limits(replace(self.cfg.select.slo, min_quality=None))
-        return promised if self._kind == "slo" else {}
+        """Of latencies: what a launch would still have to break for certain to be cut short."""
+        promised = limits(self.cfg.select.slo) if self._kind == "slo" else {}
+        return {name: limit for name, limit in promised.items() if name.endswith("_ms")}
 
     @property
     def _levels(self) -> list[str]:

@@ -13,6 +13,7 @@ import json
 import os
 import pwd
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ from typing import Any
 
 from sweeper.errors import ConfigError, StudyError
 from sweeper.tracking.shared_disk import locks_stay_here
+
+_LOOK_S = 0.05
 
 
 class StudyLock:
@@ -45,7 +48,7 @@ class StudyLock:
         """
         descriptor = _open(self.path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(descriptor)
         except OSError as error:
             os.close(descriptor)
             raise self._refusal(error) from error
@@ -77,11 +80,12 @@ class StudyLock:
     def is_held(self) -> bool:
         """True if some tuner, this process included, works on the study now."""
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            # Another user's may only be read; a shared lock asks for no more than that.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             return True
         finally:
@@ -105,7 +109,7 @@ class StudyLock:
         owner = self.owner()
         remedy = "wait for it or stop it, or give this run another name with study=NAME"
         who = _named(owner) if owner else "another process"
-        if owner.get("host") == socket.gethostname() and _is_suspended(owner.get("pid")):
+        if owner.get("host") == socket.gethostname() and is_suspended(owner.get("pid")):
             who += ", which is suspended"
             remedy = f"let it go on with `kill -CONT {owner['pid']}`, or {remedy}"
         return StudyError(f"study {self.path.parent.name!r} is in use by {who}", remedy)
@@ -132,6 +136,15 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Lock for oneself alone. Raises OSError; whoever only looks holds it for an instant."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(_LOOK_S)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _open(path: Path) -> int:
@@ -163,7 +176,7 @@ def _named(owner: dict[str, Any]) -> str:
     return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
 
 
-def _is_suspended(pid: object) -> bool:
+def is_suspended(pid: object) -> bool:
     """True if a process of this machine was stopped by a signal or a debugger."""
     try:
         text = Path(f"/proc/{int(str(pid))}/stat").read_text(errors="replace")

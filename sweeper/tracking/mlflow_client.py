@@ -10,6 +10,7 @@ from typing import Any
 
 _REJECTED = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST"}
 _GONE = {"RESOURCE_DOES_NOT_EXIST", "NOT_FOUND"}
+_UNKNOWN = {"ENDPOINT_NOT_FOUND", "FEATURE_DISABLED", "NOT_IMPLEMENTED"}
 
 
 class Pace:
@@ -70,6 +71,12 @@ def is_rejected(error: Exception) -> bool:
 def is_gone(error: Exception) -> bool:
     """True if what was asked for is not there any more."""
     return getattr(error, "error_code", None) in _GONE
+
+
+def is_unknown(error: Exception) -> bool:
+    """True if the server knows no such call: it is older, or of another make."""
+    is_lacking = isinstance(error, NotImplementedError)
+    return is_lacking or getattr(error, "error_code", None) in _UNKNOWN
 
 
 def shown_uri(uri: str) -> str:

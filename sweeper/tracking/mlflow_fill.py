@@ -6,14 +6,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sweeper.redaction import redact
 from sweeper.tracking.mlflow_client import is_rejected
-from sweeper.tracking.mlflow_form import RunForm
+from sweeper.tracking.mlflow_form import NOTE, NOTE_DIGEST, RunForm, note_digest
+from sweeper.tracking.mlflow_metrics import OF_CHECKPOINT
+from sweeper.tracking.mlflow_subject import DataSet
 
 LOG_TAIL_BYTES = 1 << 20
 # MLflow takes 1000 metrics and 100 params a call.
@@ -25,24 +28,70 @@ UPLOADS = "sweeper-upload-"
 Artifact = Path | tuple[str, Any]
 
 
-def log_figures(client: Any, run_id: str, form: RunForm) -> list[str]:
-    """Log metrics and params; returns the names that MLflow refused."""
+def log_figures(
+    client: Any,
+    run_id: str,
+    form: RunForm,
+    model_id: str | None = None,
+    data: DataSet | None = None,
+) -> list[str]:
+    """Log metrics and params; returns the names that MLflow refused.
+
+    Args:
+        client: of MLflow.
+        run_id: of the trial.
+        form: of the trial.
+        model_id: the model that it served; figures that say something of it are shown there too.
+        data: what it was driven with, told of these figures.
+    """
+    subject = None if model_id is None else _Subject(model_id, data)
+    left_out = log_metrics(client, run_id, form.metrics, form.timestamp_ms, subject)
+    return left_out + log_params(client, run_id, form.params)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What some figures of a run are of, beside the run itself."""
+
+    model_id: str
+    data: DataSet | None
+
+
+def _of(subject: _Subject | None, name: str) -> dict[str, str]:
+    """What a figure of that name is of, in the words of MLflow's `Metric`."""
+    if subject is None or not name.startswith(OF_CHECKPOINT):
+        return {}
+    told, data = {"model_id": subject.model_id}, subject.data
+    if data is not None:
+        told |= {"dataset_name": data.name, "dataset_digest": data.digest}
+    return told
+
+
+def log_params(client: Any, run_id: str, told: Mapping[str, str]) -> list[str]:
+    """Log params; returns the names that MLflow refused."""
     from mlflow.entities import Param
 
-    params = [Param(name, value) for name, value in form.params.items()]
-    left_out = log_metrics(client, run_id, form.metrics, form.timestamp_ms)
+    params, left_out = [Param(name, value) for name, value in told.items()], []
     for start in range(0, len(params), MAX_PARAMS):
         left_out += _log(client, run_id, params=params[start : start + MAX_PARAMS])
     return left_out
 
 
 def log_metrics(
-    client: Any, run_id: str, items: Sequence[tuple[str, float, int]], stamp_ms: int
+    client: Any,
+    run_id: str,
+    items: Sequence[tuple[str, float, int]],
+    stamps_ms: int | Sequence[int],
+    subject: _Subject | None = None,
 ) -> list[str]:
-    """Log (name, value, step) at one time; returns the names that MLflow refused."""
+    """Log (name, value, step) at one time, or each at its own; returns the names refused."""
     from mlflow.entities import Metric
 
-    metrics = [Metric(name, value, stamp_ms, step) for name, value, step in items]
+    stamps = [stamps_ms] * len(items) if isinstance(stamps_ms, int) else stamps_ms
+    metrics = [
+        Metric(name, value, stamp, step, **_of(subject, name))
+        for (name, value, step), stamp in zip(items, stamps, strict=True)
+    ]
     left_out: list[str] = []
     for start in range(0, len(metrics), MAX_METRICS):
         left_out += _log(client, run_id, metrics=metrics[start : start + MAX_METRICS])
@@ -94,6 +143,21 @@ def _log(client: Any, run_id: str, **entities: list[Any]) -> list[str]:
                     raise
                 left_out.append(str(item.key))
     return left_out
+
+
+def log_tags(client: Any, run_id: str, tags: Mapping[str, str]) -> None:
+    """Set tags, all at once."""
+    from mlflow.entities import RunTag
+
+    client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()])
+
+
+def describe(client: Any, run_id: str, note: str) -> None:
+    """Set a run's description, unless somebody has written their own since we did."""
+    tags = client.get_run(run_id).data.tags
+    there, ours = tags.get(NOTE), tags.get(NOTE_DIGEST)
+    if there is None or ours is None or ours == note_digest(there):
+        log_tags(client, run_id, {NOTE: note, NOTE_DIGEST: note_digest(note)})
 
 
 def _tail(path: Path) -> str:

@@ -107,10 +107,9 @@ class MlflowTracker:
         self._left_s = self._patience.study_s
         self._gate = _Gate()
         self._store = MlflowStore(
-            cfg.tracking, paths, StudyTags.of(identity, study_name), self._gate
+            cfg.tracking, paths, StudyTags.of(identity, cfg, study_name), self._gate
         )
-        names = sorted({*cfg.space.parameters, *cfg.space.fixed})
-        self._mirror = Mirror(self._store, paths, names)
+        self._mirror = Mirror(self._store, paths)
         self._lock = StudyLock(paths.mirror_lock)
         self._worker = Worker(self._work, "mlflow-mirror")
         self._gate.answered = self._worker.tick

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -22,14 +21,29 @@ from sweeper.tracking.mlflow_client import (
     is_gone,
     shown_uri,
 )
-from sweeper.tracking.mlflow_fill import Artifact, attach, log_figures, log_metrics
-from sweeper.tracking.mlflow_form import MAX_TAG_LENGTH, RunForm
+from sweeper.tracking.mlflow_experiment import experiment
+from sweeper.tracking.mlflow_fill import (
+    Artifact,
+    attach,
+    describe,
+    log_figures,
+    log_metrics,
+    log_params,
+    log_tags,
+)
+from sweeper.tracking.mlflow_form import FORM, Columns, RunForm
+from sweeper.tracking.mlflow_lineage import Lineage
+from sweeper.tracking.mlflow_metrics import Metric
+from sweeper.tracking.mlflow_names import MAX_TAG_LENGTH, safe_names
 from sweeper.tracking.mlflow_tags import StudyTags
+from sweeper.tracking.mlflow_view import view_route, view_tag
 from sweeper.tracking.paths import StudyPaths, atomic_write_text
 
 COMPLETE = "sweeper.complete"
-PARETO = "pareto"
+WRITTEN = "sweeper.form"
 PARENT = "mlflow.parentRunId"
+MARKS = {"pareto": "false", "recommended": "false", "confirmation": "none"}
+"""Tags of every child that are only known once the study ends; their values until then."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,8 @@ class Child:
 
     Attributes:
         run_id: MLflow's name of it.
-        complete: True if everything of its trial was logged and the run has ended.
+        complete: True if everything of its trial was logged, in the form of today, and the run
+            has ended.
         tags: as they are.
     """
 
@@ -70,6 +85,12 @@ class MlflowStore:
         self._experiment_id: str | None = None
         self._parent_id: str | None = None
         self._lost: set[str] = set()
+        self._lineage = Lineage(tags, paths)
+
+    @property
+    def columns(self) -> Columns:
+        """Params that every child has."""
+        return self._tags.columns
 
     def prepare(self) -> None:
         """Import MLflow, without speaking to anybody."""
@@ -100,24 +121,8 @@ class MlflowStore:
     def experiment_id(self) -> str:
         """Of the configured experiment, which is made if it is not there."""
         if self._experiment_id is None:
-            self._experiment_id = self._get_or_create_experiment()
+            self._experiment_id = experiment(self.client, self._cfg.experiment, self._root())
         return self._experiment_id
-
-    def _get_or_create_experiment(self) -> str:
-        """Another process may create it between the two, hence the retry."""
-        name = self._cfg.experiment
-        for _ in range(2):
-            found = self.client.get_experiment_by_name(name)
-            if found is not None:
-                return _usable(found)
-            try:
-                return str(self.client.create_experiment(name, artifact_location=self._root()))
-            except Exception:
-                time.sleep(0.2)
-        found = self.client.get_experiment_by_name(name)
-        if found is None:
-            return str(self.client.create_experiment(name, artifact_location=self._root()))
-        return _usable(found)
 
     def _root(self) -> str | None:
         """Artifact root. A server decides for itself; without one, MLflow would use the cwd."""
@@ -133,17 +138,21 @@ class MlflowStore:
         if self._parent_id is not None and not self._is_there(self._parent_id):
             self._parent_id = None
         if self._parent_id is None:
-            self._parent_id = self._recorded_parent() or self._found_parent()
-        if self._parent_id is None:
-            run = self.client.create_run(
-                self.experiment_id,
-                run_name=self._tags.study,
-                tags=self._tags.of_parent(self._paths),
-                start_time=start_ms,
-            )
-            self._parent_id = str(run.info.run_id)
-        self._record_parent(self._parent_id)
+            parent = self._recorded_parent() or self._found_parent() or self._new_parent(start_ms)
+            self._record_parent(parent)
+            log_params(self.client, parent, self._tags.columns.conditions)
+            self._lineage.link_data(self.client, parent)
+            self._parent_id = parent
         return self._parent_id
+
+    def _new_parent(self, start_ms: int | None) -> str:
+        run = self.client.create_run(
+            self.experiment_id,
+            run_name=self._tags.study,
+            tags=self._tags.of_parent(self._paths),
+            start_time=start_ms,
+        )
+        return str(run.info.run_id)
 
     def show_running(self) -> None:
         """Show the study as running, also if it had ended before."""
@@ -160,11 +169,13 @@ class MlflowStore:
         parent = self.find_parent()
         found: dict[tuple[int, int], Child] = {}
         self._adopt(parent)
+        self._lineage.forget()
         for run in self.search(_under(parent)):
             tags = run.data.tags
             key = (int(tags.get("number", -1)), int(tags.get("attempt", 1)))
-            ended = run.info.status != "RUNNING"
-            child = Child(run.info.run_id, ended and tags.get(COMPLETE) == "true", tags)
+            ended, form = run.info.status != "RUNNING", tags.get(WRITTEN, "1")
+            whole = tags.get(COMPLETE) == "true" and form.isdigit() and int(form) >= FORM
+            child = Child(run.info.run_id, ended and whole, tags)
             twin = found.setdefault(key, child)
             if twin is not child:
                 worse = twin if child.complete and not twin.complete else child
@@ -179,7 +190,7 @@ class MlflowStore:
 
     def create_child(self, form: RunForm) -> str:
         """Open a child run. Its tags come first, so that a half-filled one can be found again."""
-        tags = {**form.tags, PARETO: "false", PARENT: self.find_parent(), **self._tags.of_run()}
+        tags = {**MARKS, **form.tags, PARENT: self.find_parent(), **self._tags.of_run()}
         run = self.client.create_run(
             self.experiment_id, run_name=form.name, tags=tags, start_time=form.timestamp_ms
         )
@@ -192,11 +203,18 @@ class MlflowStore:
             What could not be logged, one line each. A run without all its artifacts is not marked
             complete, so that the next sync tries them again.
         """
-        left_out = log_figures(self.client, run_id, form)
+        model_id = None
+        self._lineage.link_data(self.client, run_id)
+        if form.served is not None:
+            model_id = self._lineage.link_model(
+                self.client, self.experiment_id, self.find_parent(), run_id, form.served
+            )
+        left_out = log_figures(self.client, run_id, form, model_id, self._tags.data_set)
         unattached = [text for item in artifacts if (text := attach(self.client, run_id, item))]
         if left_out:
             self.tag(run_id, "sweeper.left_out", ", ".join(left_out))
-        self.tag(run_id, COMPLETE, "without artifacts" if unattached else "true")
+        whole = "without artifacts" if unattached else "true"
+        log_tags(self.client, run_id, {**form.tags, WRITTEN: str(FORM), COMPLETE: whole})
         status = "FINISHED" if form.finished else "FAILED"
         self.client.set_terminated(run_id, status, end_time=form.end_ms or None)
         return left_out + unattached
@@ -205,10 +223,27 @@ class MlflowStore:
         """Set one tag."""
         self.client.set_tag(run_id, key, value[:MAX_TAG_LENGTH])
 
-    def log_parent(self, metrics: Mapping[str, float], *, stamp_ms: int, step: int) -> None:
+    def describe(self, note: str) -> None:
+        """Set the parent run's description, unless somebody has written their own.
+
+        The way to the study's charts follows its first paragraph, which alone is shown at first.
+        """
+        parent = self.find_parent()
+        first, separator, rest = note.partition("\n\n")
+        link = f"[Charts of this study]({view_route(self.experiment_id, parent)})"
+        whole = f"{first}\n\n{link}{separator}{rest}"
+        describe(self.client, parent, whole[:MAX_TAG_LENGTH])
+
+    def save_view(self, parameters: Sequence[str], made_ms: int) -> None:
+        """Save a view of the experiment that shows this study's trials in charts."""
+        names = list(safe_names(parameters).values())
+        key, text = view_tag(self._tags.study, self.find_parent(), sorted(names), made_ms)
+        if len(text) <= MAX_TAG_LENGTH:
+            self.client.set_experiment_tag(self.experiment_id, key, text)
+
+    def log_parent(self, items: Sequence[Metric], stamps_ms: int | Sequence[int]) -> None:
         """Log figures of the study; the same time and step again change nothing."""
-        items = [(name, value, step) for name, value in metrics.items()]
-        log_metrics(self.client, self.find_parent(), items, stamp_ms)
+        log_metrics(self.client, self.find_parent(), items, stamps_ms)
 
     def attach_to_parent(self, path: Path) -> None:
         """Attach a file or a folder to the parent run."""
@@ -285,14 +320,3 @@ def recorded_run(paths: StudyPaths, uri: str) -> str | None:
 
 def _under(parent: str) -> str:
     return f"tags.`{PARENT}` = '{parent}'"
-
-
-def _usable(experiment: Any) -> str:
-    if experiment.lifecycle_stage == "deleted":
-        # Somebody meant it. Restoring would bring all its runs back; a name of our own would
-        # scatter the results: its owner decides, and the journal waits.
-        raise RuntimeError(
-            f"the MLflow experiment {experiment.name!r} is deleted: restore it, or name another "
-            "with tracking.experiment=NAME"
-        )
-    return str(experiment.experiment_id)

@@ -89,6 +89,11 @@ class StudyPaths:
         return self.root / "recommended"
 
     @property
+    def verify_dir(self) -> Path:
+        """Launches of exported files: a numbered folder each, with the engine's log."""
+        return self.root / "verify"
+
+    @property
     def lock(self) -> Path:
         """Held by the tuner that works on the study."""
         return self.root / "study.lock"
@@ -97,6 +102,11 @@ class StudyPaths:
     def in_flight_json(self) -> Path:
         """The trial being launched: number, attempt, kind and deployment. Absent between trials."""
         return self.root / "in_flight.json"
+
+    @property
+    def now_json(self) -> Path:
+        """What the running study is doing now, for onlookers. Absent between runs."""
+        return self.root / "now.json"
 
     @property
     def launch_record(self) -> Path:

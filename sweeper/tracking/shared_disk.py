@@ -16,13 +16,20 @@ def locks_stay_here(path: Path, mounts: str | None = None) -> bool:
         path: a file or folder, absolute.
         mounts: content of ``/proc/self/mountinfo``; None reads it.
     """
-    if mounts is None:
-        try:
-            mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
-    kind, options = _mount_of(os.path.realpath(path), mounts)
+    kind, options = _mount_of(os.path.realpath(path), _mounts() if mounts is None else mounts)
     return kind in _NETWORK and bool(_LOCAL_LOCKS & options)
+
+
+def is_network(path: Path, mounts: str | None = None) -> bool:
+    """True if the file system is a server's. Arguments as for `locks_stay_here`."""
+    return _mount_of(os.path.realpath(path), _mounts() if mounts is None else mounts)[0] in _NETWORK
+
+
+def _mounts() -> str:
+    try:
+        return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _mount_of(path: str, mounts: str) -> tuple[str, set[str]]:

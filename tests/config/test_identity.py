@@ -181,3 +181,11 @@ def test_a_study_of_an_earlier_version_judges_quality_by_the_same_identity() -> 
     assert judged() == judged(written_tokens=8, python="p", tasks_timeout_s=9.0) == earlier
     assert judged(max_agreement_drop=0.1) == {**earlier, "max_agreement_drop": 0.1}
     assert judged(kind="perplexity", text_tokens=900)["text_tokens"] == 900
+
+
+def test_a_limit_that_earlier_versions_did_not_have_counts_where_it_is_set() -> None:
+    """A study of theirs goes on: its identity had four limits, set or not."""
+    promised = identity_of("objective=slo", "select.slo.ttft_p95_ms=500")["slo"]
+    assert set(promised) == {"ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", "min_quality"}
+    more = identity_of("objective=slo", "select.slo.ttft_p95_ms=500", "select.slo.ttft_p99_ms=900")
+    assert more["slo"]["ttft_p99_ms"] == 900

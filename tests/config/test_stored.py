@@ -55,3 +55,16 @@ def test_a_setting_of_another_version_is_no_traceback(stored: StoredStudy) -> No
     other = StoredStudy({**stored.config, "unknown_group": {"a": 1}}, stored.identity)
     with pytest.raises(ConfigError):
         restore(other)
+
+
+def test_the_preference_of_an_earlier_version_means_what_it_meant(stored: StoredStudy) -> None:
+    """It wrote throughput where nobody had said anything, and took the knee without an SLO."""
+    few = dict.fromkeys(("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", "min_quality"))
+
+    def select(prefer: str, slo: dict[str, None]) -> str:
+        changed = {**stored.config, "select": {"name": "default", "slo": slo, "prefer": prefer}}
+        return restore(StoredStudy(changed, stored.identity)).select.prefer
+
+    assert select("throughput", few) == "auto"
+    assert select("latency", few) == "latency"
+    assert select("throughput", stored.config["select"]["slo"]) == "throughput"

@@ -23,6 +23,7 @@ import psutil
 import pytest
 import yaml
 
+from sweeper.engine.comparison import ineffective
 from tests.e2e.conftest import engine_processes, journal
 
 pytestmark = pytest.mark.e2e
@@ -102,6 +103,7 @@ def test_study_from_command_through_a_kill_to_running_deployment(
     _front_agrees(study, trials)
     _verbs_answer(sweep)
     _exported_server_starts(study)
+    _export_is_verified(sweep, study)
 
 
 def _of_a_busy_machine(reason: str) -> bool:
@@ -198,6 +200,24 @@ def _exported_server_starts(study: Path) -> None:
             os.killpg(server.pid, signal.SIGTERM)
             server.wait(60)
     assert text
+
+
+def _export_is_verified(sweep: Sweep, study: Path) -> None:
+    """The same files, started by the product and held to what was promised."""
+    done = sweep("export", "study=first", "verify=true")
+    found = json.loads((study / "recommended" / "verified.json").read_text())
+    # Whether a busy machine is as fast as before is its own affair; that it is said is ours.
+    assert done.returncode == (0 if found["status"] == "kept" else 1), done.stdout + done.stderr
+    assert found["launches"] == 1, found["reasons"]
+    assert found["figures"] and all(one["verified"] > 0 for one in found["figures"])
+    assert found["edits"] == {} and found["changed"] == {}
+    told = {one["name"]: one for one in found["arguments"] if one["told"]}
+    assert {"enforce_eager", "max_model_len", "gpu_memory_utilization"} <= set(told)
+    for one in told.values():
+        assert not ineffective({one["name"]: one["exported"]}, {one["name"]: one["in_effect"]})
+    argv = json.loads((Path(found["log"]).parent / "argv.json").read_text())["argv"]
+    assert str(study / "recommended" / "vllm.yaml") in argv
+    assert "## Verified" in (study / "recommended" / "README.md").read_text()
 
 
 def _first_completion(server: subprocess.Popen[bytes], port: int, model: str) -> str:

@@ -46,6 +46,8 @@ def test_margin_narrows_with_launches_and_with_knowledge() -> None:
     assert much.margin("m") == pytest.approx(1.972 * 0.01 * math.sqrt(2), rel=1e-3)
     three = much.margin("m", (3, 3))
     assert three is not None and three == pytest.approx(1.972 * 0.01 * math.sqrt(2 / 3), rel=1e-3)
+    surer = much.margin("m", confidence=0.99)
+    assert surer == pytest.approx(2.601 * 0.01 * math.sqrt(2), rel=1e-3)
     exact = much.margin("m", (4, WITHOUT_ERROR))
     assert exact == pytest.approx(1.972 * 0.01 / 2, rel=1e-3)
 

@@ -12,9 +12,11 @@ from typing import Any
 import yaml
 
 from sweeper.tracking.journal import Journal
-from sweeper.tracking.mlflow_form import RunForm, run_form
+from sweeper.tracking.mlflow_form import UNMADE, Columns, RunForm, run_form
+from sweeper.tracking.mlflow_subject import served
 from sweeper.trial.outcome import TrialOutcome
 
+CONDITIONS = ("model", "engine", "hardware", "workload")
 ENDED = {"FINISHED", "FAILED", "KILLED"}
 
 
@@ -31,8 +33,8 @@ def assert_mirrors(
 
     One parent run; under it one child run for every journalled attempt and none besides, none of
     the study elsewhere; each child's name, params, metrics (every value, step and time, each once),
-    tags, end and ``outcome.json`` as its journal line has them; nothing NaN or infinite; no run
-    left RUNNING.
+    tags, end, data set, model and ``outcome.json`` as its journal line has them; nothing NaN or
+    infinite; no run left RUNNING.
 
     Args:
         journal_path: ``trials.jsonl``; `study.yaml` beside it names the columns, if it is there.
@@ -59,6 +61,7 @@ def assert_mirrors(
     assert state == "RUNNING" if running else state in ENDED, f"the parent is {state}"
     outcomes = Journal(journal_path).read()
     _assert_children(client, runs, parents[0], outcomes)
+    _assert_lineage(client, runs, outcomes)
     columns = _columns(journal_path.with_name("study.yaml"))
     for outcome in outcomes:
         run = next(run for run in runs if _key(run) == (outcome.number, outcome.attempt))
@@ -84,8 +87,10 @@ def _assert_child(client: Any, run: Any, outcome: TrialOutcome, form: RunForm) -
     )
     params = run.data.params
     assert {k: params.get(k) for k in form.params} == form.params, f"{where}: params"
-    others = {k for k in params if k not in form.params}
-    assert all(params[k] == "default" for k in others), f"{where}: params beyond the deployment's"
+    others = {k for k in params if k not in form.params} - {*CONDITIONS}
+    left = {params[k] for k in others}
+    assert left <= {"default", UNMADE}, f"{where}: params beyond the deployment's"
+    assert {*CONDITIONS} <= {*params}, f"{where}: params of the study"
     tags = {k: run.data.tags.get(k) for k in form.tags}
     assert tags == form.tags, f"{where}: tags {tags}"
     assert run.data.tags.get("sweeper.complete") == "true", f"{where}: not complete"
@@ -109,12 +114,35 @@ def _assert_artifact(client: Any, run: Any, outcome: TrialOutcome) -> None:
     )
 
 
+def _assert_lineage(client: Any, runs: list[Any], outcomes: list[Any]) -> None:
+    """Every run was driven with one data set; every trial that was served says which model."""
+    data = {(d.dataset.name, d.dataset.digest) for run in runs for d in run.inputs.dataset_inputs}
+    assert len(data) == 1, f"data sets {data}"
+    assert all(len(run.inputs.dataset_inputs) == 1 for run in runs), "a run without its data set"
+    experiment = runs[0].info.experiment_id
+    models = {
+        model.model_id: model.tags["sweeper.checkpoint"]
+        for model in client.search_logged_models([experiment])
+        if model.tags.get("sweeper.identity") == runs[0].data.tags["sweeper.identity"]
+        and model.tags.get("sweeper.study") == runs[0].data.tags["sweeper.study"]
+    }
+    assert len({*models.values()}) == len(models), f"a checkpoint is two models: {models}"
+    whole = [client.get_run(run.info.run_id) for run in runs]
+    told = {_key(run): [models[i.model_id] for i in run.inputs.model_inputs] for run in whole}
+    for outcome in outcomes:
+        model = served(outcome)
+        expected = [] if model is None else [model.key]
+        assert told[outcome.number, outcome.attempt] == expected, f"trial {outcome.number}: model"
+
+
 def _key(run: Any) -> tuple[int, int]:
     return int(run.data.tags.get("number", -1)), int(run.data.tags.get("attempt", 1))
 
 
-def _columns(study_yaml: Path) -> list[str]:
+def _columns(study_yaml: Path) -> Columns:
     if not study_yaml.exists():
-        return []
-    space = yaml.safe_load(study_yaml.read_text(encoding="utf-8"))["config"]["space"]
-    return sorted({*space["parameters"], *space["fixed"]})
+        return Columns()
+    stored = yaml.safe_load(study_yaml.read_text(encoding="utf-8"))
+    space = stored["config"]["space"]
+    names = tuple(sorted({*space["parameters"], *space["fixed"]}))
+    return Columns(names, quantizes="quantize" in stored["identity"])

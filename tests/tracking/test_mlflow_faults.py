@@ -47,10 +47,11 @@ def impatient_database() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
     """An MLflow database that is whole; copied by those who spoil it."""
     paths = StudyPaths(tmp_path_factory.mktemp("whole"), "another")
     paths.create()
+    shutil.copy(empty_database, paths.mlflow_db)
     tracker = MlflowTracker(SweeperConfig(), paths, {}, "another")
     assert tracker.sync([], StudySummary()).error is None
     return paths.mlflow_db

@@ -1,9 +1,13 @@
-"""Against a real MLflow on SQLite: one database for the module, because making it takes seconds."""
+"""Against a real MLflow on SQLite: one database for the module, because making it takes seconds.
+
+What a reviewer finds there is in `test_mlflow_review`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,8 +38,10 @@ IDENTITY = {"engine": {"name": "vllm", "version": "0.32.0"}, "model": {"name": "
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("st udies")
+def studies(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
+    folder = tmp_path_factory.mktemp("st udies")
+    shutil.copy(empty_database, folder / "mlflow.db")
+    return folder
 
 
 @pytest.fixture
@@ -113,7 +119,7 @@ def test_a_study_is_a_parent_run_and_a_trial_a_child(paths: StudyPaths) -> None:
 
     parent, children = runs(paths)
     assert parent.info.status == "FINISHED"
-    assert parent.data.metrics == {"front_size": 4.0}
+    assert parent.data.metrics == {"front_size": 4.0, "best_so_far_output_tokens_per_s": 320.0}
     assert parent.data.tags["sweeper.engine"] == "vllm 0.32.0"
     assert sorted(children) == [
         "000-baseline",
@@ -124,6 +130,10 @@ def test_a_study_is_a_parent_run_and_a_trial_a_child(paths: StudyPaths) -> None:
     ]
     one, failed = children["001-search"], children["003-search"]
     assert one.data.params == {
+        "model": "tiny",
+        "engine": "vllm 0.32.0",
+        "hardware": "unknown",
+        "workload": "synthetic",
         "enable_prefix_caching": "false",
         "max_num_seqs": "64",
         "quantization": "default",
@@ -399,7 +409,8 @@ def test_odd_figures_never_reach_mlflow(paths: StudyPaths) -> None:
     odd = {"front_size": float("nan"), "ratio": float("inf"), "good(%)": 2.0}
     with tracked(paths, outcome(0)) as mirror:
         mirror.finish(StudySummary(metrics=odd, tags={"headline": "x" * 9000}))
-    assert runs(paths)[0].data.metrics == {"good_pct_": 2.0}
+    told = runs(paths)[0].data.metrics
+    assert told == {"good_pct_": 2.0, "best_so_far_output_tokens_per_s": 100.0}
 
 
 def test_dead_server_costs_a_warning_and_little_time(paths: StudyPaths) -> None:

@@ -68,6 +68,8 @@ def test_a_server_that_falls_silent_and_comes_back_is_caught_up(
     patience = Patience(study_s=60, once_s=30, end_quiet_s=60, end_s=120, first_pause_s=0)
     tracker = MlflowTracker(cfg, paths, {}, "s", warn=warnings.append, patience=patience)
     journal, outcomes = Journal(paths.trials_jsonl), study()
+    for one in outcomes:
+        one.manifest |= {"model": {"name": "org/Tiny-1.5B"}, "checkpoint": "org/Tiny-1.5B"}
     tracker.start()
     for number, one in enumerate(outcomes):
         if number == 1:

@@ -82,7 +82,7 @@ def _idle_gib(total_gib: float) -> float:
 
 HOST_MEMORY: tuple[Rule, ...] = (
     Rule(
-        "host_memory_taken",
+        "host_share_not_free",
         re.compile(
             _NODE + r"on startup is less than desired CPU memory utilization "
             r"\((?P<gpu_memory_utilization>[\d.]+), (?P<asked_gib>[\d.]+) GiB\)"

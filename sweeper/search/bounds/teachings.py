@@ -121,6 +121,12 @@ TEACHINGS: dict[str, Teaching] = {
         "asked for a larger share of the device than is free",
         {"gpu_memory_utilization": SHARE_OF_FREE, **DEVICES},
     ),
+    # Compared before anything is loaded, so that nothing else of the deployment enters.
+    "host_share_not_free": Teaching(
+        "asked for a larger share of the machine's memory than is free",
+        {"gpu_memory_utilization": SHARE_OF_FREE, **DEVICES},
+    ),
+    # Compared with what is left once the weights are there.
     "host_memory_taken": in_memory(
         "asked for a larger share of the machine's memory than is free",
         {"gpu_memory_utilization": SHARE_OF_FREE},

@@ -99,19 +99,19 @@ MEMORY = (
         {"free_gib": 41.22, "free_later_gib": 78.9},
     ),
     Text(
-        "host_memory_taken",
+        "host_share_not_free",
         "ValueError: Available memory on node 0 (9.1/15.6 GiB) on startup is less than desired CPU memory utilization (0.9, 14.04 GiB). On the CPU backend, the `--gpu-memory-utilization` flag controls the fraction of CPU memory reserved (despite its name).",
         CAPACITY,
         {"free_gib": 9.1, "asked_gib": 14.04},
     ),
     Text(
-        "host_memory_taken",
+        "host_share_not_free",
         "ValueError: Available memory on node 0 (60.10/64.00 GiB) on startup is less than desired CPU memory utilization (0.95, 60.80 GiB). On the CPU backend, the `--gpu-memory-utilization` flag controls the fraction of CPU memory reserved (despite its name).",
         CAPACITY,
         {"max_gpu_memory_utilization": 0.939},
     ),
     Text(
-        "host_memory_taken",
+        "host_share_not_free",
         # An idle machine of this size has that much: others hold the rest.
         "ValueError: Available memory on node 0 (5.56/20.59 GiB) on startup is less than desired CPU memory utilization (0.3, 6.18 GiB). On the CPU backend, the `--gpu-memory-utilization` flag controls the fraction of CPU memory reserved (despite its name).",
         INFRA,

@@ -39,7 +39,7 @@ EXPECTED: dict[str, tuple[Verdict, str, str, dict[str, Any]]] = {
         {"quantization": "bitsandbytes"},
     ),
     "block_7": (
-        INFRA, "host_memory_taken", "Available memory on node 0 (5.56/20.59 GiB) on startup",
+        INFRA, "host_share_not_free", "Available memory on node 0 (5.56/20.59 GiB) on startup",
         {"free_gib": 5.56, "asked_gib": 6.18},
     ),
     "compile_bad": (
@@ -125,7 +125,7 @@ EXPECTED: dict[str, tuple[Verdict, str, str, dict[str, Any]]] = {
         {"unrecognized_arguments": "--disable-log-requests-x"},
     ),
     "util_099": (
-        CAPACITY, "host_memory_taken", "Available memory on node 0 (16.17/18.09 GiB) on startup",
+        CAPACITY, "host_share_not_free", "Available memory on node 0 (16.17/18.09 GiB) on startup",
         {"max_gpu_memory_utilization": 0.8938},
     ),
     "util_2": (

@@ -96,6 +96,18 @@ MBT, TP, PP = "max_num_batched_tokens", "tensor_parallel_size", "pipeline_parall
             id="a share that is not free, whatever fills it",
         ),
         pytest.param(
+            failed(4, {UTIL: 0.99}, "host_share_not_free", max_gpu_memory_utilization=0.97),
+            [{UTIL: 0.98, "dtype": "float32"}, {UTIL: 0.99, SEQS: 1}, {UTIL: 0.99, TP: 2}],
+            [{UTIL: 0.97}, {}, {UTIL: 0.95, "dtype": "float32"}],
+            id="a share of the machine's memory that is not free, whatever fills it",
+        ),
+        pytest.param(
+            failed(4, {UTIL: 0.99}, "host_memory_taken", max_gpu_memory_utilization=0.97),
+            [{UTIL: 0.98}],
+            [{UTIL: 0.99, "dtype": "float32"}],
+            id="a share that is not free once the weights are there",
+        ),
+        pytest.param(
             failed(4, {SEQS: 512, MBT: 256}, "batched_tokens_below_seqs", INFEASIBLE),
             [{SEQS: 600, MBT: 256}, {SEQS: 512, MBT: 128, "quantization": "fp8"}],
             [{SEQS: 400, MBT: 256}, {SEQS: 512}, {MBT: 256}],
