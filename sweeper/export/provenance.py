@@ -65,7 +65,6 @@ def facts(source: ExportInput) -> dict[str, Any]:
         "env": source.public_env,
         **({"made": redact_data(dict(source.made))} if source.made else {}),
         **admission.admission(source.recommendation),
-        "admission_limit": source.limit,
         "asked_for": source.asked_for,
         "recommendation": redact_data(source.recommendation.to_dict()),
     }

@@ -32,8 +32,9 @@ def render_checkpoints(
     if not there:
         return "\n".join([*lines, f"no checkpoint has been made in {folder}"])
     title = f"checkpoints in {folder}: {_gib(there)}"
-    columns = ["key", "recipe", "model", "size", "took", "made", "last used", "state"]
-    return "\n".join([*lines, words_table(title, columns, map(_cells, there))])
+    columns = ["key", "recipe", "model", "size", "made", "last used", "state"]
+    whole = ["key", "size", "last used"]
+    return "\n".join([*lines, words_table(title, columns, map(_cells, there), whole)])
 
 
 def checkpoints_json(
@@ -75,11 +76,14 @@ def _cells(entry: Entry) -> list[str]:
         _recipe(recipe),
         Path(str(model.get("path") or "-")).name,
         _gib([entry]),
-        "-" if row["made_s"] is None else seconds(row["made_s"]),
-        str(row["made_at"] or "-").replace("T", " ").removesuffix("Z")[:16],
-        str(row["last_used"] or "-").replace("T", " ")[:16],
+        f"{str(row['made_at'] or '-')[:10]}{_took(row['made_s'])}",
+        str(row["last_used"] or "-")[:10],
         f"{entry.state}, in use" if entry.in_use else str(entry.state),
     ]
+
+
+def _took(made_s: float | None) -> str:
+    return "" if made_s is None else f" in {seconds(made_s)}"
 
 
 def _recipe(recipe: Mapping[str, Any]) -> str:

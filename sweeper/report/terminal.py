@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MIN_WIDTH = 100
+LONG_WORD = 14
+"""Characters of a word that is not broken to make room for another column."""
 
 
 def table(title: str, left: Sequence[str], right: Sequence[str] = ()) -> Table:
@@ -52,11 +54,25 @@ def plain(made: Table) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def words_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A whole table of words. Brackets in them are text, and nothing in them steers a terminal."""
+def words_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], unfolded: Sequence[str] = ()
+) -> str:
+    """A whole table of words. Brackets in them are text, and nothing in them steers a terminal.
+
+    Args:
+        title: above it.
+        columns: their heads.
+        rows: a cell a column.
+        unfolded: heads of columns whose cells are to be copied, and stay in one piece.
+    """
     from rich.markup import escape
 
+    rows = [[escape(shown(cell)) for cell in row] for row in rows]
     made = table(title, columns)
+    for place, column in enumerate(made.columns):
+        column.no_wrap = column.header in unfolded
+        words = [len(word) for row in rows for word in row[place].split()]
+        column.min_width = min(LONG_WORD, max(words, default=0))
     for row in rows:
-        made.add_row(*(escape(shown(cell)) for cell in row))
+        made.add_row(*row)
     return plain(made)

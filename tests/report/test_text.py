@@ -85,7 +85,7 @@ def test_unknown_form_is_a_bug() -> None:
 
 def test_status_shows_causes_and_the_budget() -> None:
     told = StudyProgress(3, "", {}, 600.0, 500.0, 700.0, "4 of 20 launches", "an hour buys little")
-    text = render_status(study(), "tiny", told)
+    text = " ".join(render_status(study(), "tiny", told).split())
     assert "No available memory" in text
     assert "used: 4 of 20 launches;" in text
     assert "left: about 10 min 00 s (8 min 20 s to 11 min 40 s)" in text

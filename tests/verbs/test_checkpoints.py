@@ -50,7 +50,19 @@ def verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Verb:
     return Verb(tmp_path, capsys)
 
 
-def test_what_is_there_and_what_becomes_of_it(verb: Verb) -> None:
+def test_a_key_can_be_copied_from_a_narrow_terminal(
+    verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    put(verb.cache, KEYS[0])
+    told = verb()
+    assert KEYS[0] in told
+    assert "whole" in told
+    assert max(map(len, told.splitlines()[1:])) <= 100
+
+
+def test_what_is_there_and_what_becomes_of_it(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert "no checkpoint has been made" in verb()
     for key in KEYS:
         put(verb.cache, key)

@@ -65,7 +65,7 @@ def running(paths: StudyPaths) -> Iterator[StudyPaths]:
 
 
 def test_a_running_study(running: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
-    text = told(capsys, "study=mine")
+    text = " ".join(told(capsys, "study=mine").split())
     assert f"running: process {os.getpid()} on " in text
     assert "launch 6 of 20, trial 5 (search)" in text
     assert "load concurrency 8" in text
