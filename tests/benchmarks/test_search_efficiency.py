@@ -336,7 +336,7 @@ def test_the_study_of_a_real_engine_is_exhaustive() -> None:
 
 
 def test_a_study_of_a_real_engine_is_kept_as_it_was_measured(tmp_path: Path) -> None:
-    study = ROOT / "studies" / "example-smollm2-cpu"
+    study = ROOT / "tests" / "data" / "study-of-0.1"
     path = tmp_path / "cpu_example.jsonl.gz"
     write_lines(cpu_table.kept_lines(study), path)
     before, after = Table.load(study), Table.load(path)

@@ -54,7 +54,7 @@ def test_every_column_is_on_the_page(frame: str, columns: list[str]) -> None:
 
 def test_the_first_example_says_what_it_prints(desk: Path) -> None:
     study = sweeper.load_study(ROOT / "studies/example-smollm2-cpu")
-    told = "<study example-smollm2-cpu: 7 trials, 6 launches,"
+    told = "<study example-smollm2-cpu: 7 trials, 15 launches,"
     assert repr(study).startswith(told)
     assert told in (ROOT / "docs/python.md").read_text()
     assert isinstance(study.trials, pd.DataFrame)

@@ -229,9 +229,9 @@ def test_predicted_and_replayed_studies_say_so_everywhere(
 
 
 def test_a_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """The example study was written before attempts, partial launches and paired qualities."""
-    shutil.copytree(ROOT / "studies/example-smollm2-cpu", tmp_path / "example-smollm2-cpu")
-    study = sweeper.load_study("example-smollm2-cpu", studies_dir=tmp_path)
+    """It was written before attempts, partial launches and paired qualities."""
+    shutil.copytree(ROOT / "tests/data/study-of-0.1", tmp_path / "earlier")
+    study = sweeper.load_study("earlier", studies_dir=tmp_path)
     assert len(study.trials) == 7 and len(study.points) == 18 and study.requests.empty
     assert study.recommend().trial == 1
     assert study.manifest(1)["engine"]["name"] == "vllm"

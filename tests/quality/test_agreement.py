@@ -137,8 +137,8 @@ def test_a_reference_comes_back_from_disk_without_any_text(tmp_path: Path) -> No
 
 
 def test_a_reference_of_an_earlier_version_is_read() -> None:
-    """That of the example study was written before there were parts."""
-    example = Path(__file__).parents[2] / "studies" / "example-smollm2-cpu" / "reference.json"
+    """Written before there were parts."""
+    example = Path(__file__).parents[1] / "data" / "study-of-0.1" / "reference.json"
     assert "parts" not in json.loads(example.read_text())
     read = load_reference(example)
     assert read.parts == {} and read.longest_tokens > read.tokens / len(read.items)
