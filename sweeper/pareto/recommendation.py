@@ -121,7 +121,29 @@ def headline(
     slo: bool,
     confirmation: Judgement | None = None,
 ) -> str:
-    """The verdict in one sentence."""
+    """The verdict in one sentence; of predicted figures it says so, whatever the verdict."""
+    text = _headline(
+        point,
+        missed=missed,
+        versus=versus,
+        is_baseline=is_baseline,
+        throughput=throughput,
+        slo=slo,
+        confirmation=confirmation,
+    )
+    return f"{text.removesuffix('.')} (predicted)." if point.get("predicted") else text
+
+
+def _headline(
+    point: Row,
+    *,
+    missed: Missed,
+    versus: Gain | None,
+    is_baseline: bool,
+    throughput: str,
+    slo: bool,
+    confirmation: Judgement | None,
+) -> str:
     where = f"Trial {point['trial']} at {point['level']}"
     if missed:
         return f"Nothing keeps the SLO. {where} comes nearest: {miss_text(missed, point)}."
@@ -141,9 +163,9 @@ def headline(
         if slo
         else "the defaults at the same load"
     )
-    sure = "" if versus.separated else ", within the measurement's intervals"
-    if point.get("predicted"):
-        sure = " (predicted)"
+    # A prediction has no intervals to lie within.
+    is_sure = versus.separated or point.get("predicted")
+    sure = "" if is_sure else ", within the measurement's intervals"
     return f"{text}, {versus.percent:+.1f} % against {than}{sure}."
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.confirmation import CASES, Case, made_up
 from sweeper.config.schema import SelectConfig, SloConfig
+from sweeper.pareto.compare import Gain
 from sweeper.pareto.confirmed import BETTER, INCONCLUSIVE, NO_GAIN, Judgement
 from sweeper.pareto.points import points_frame, row_dict
-from sweeper.pareto.recommendation import Recommendation
+from sweeper.pareto.recommendation import Recommendation, headline
 from sweeper.pareto.rule import misses
 from sweeper.pareto.select import recommend
 from sweeper.trial.outcome import TrialOutcome
@@ -181,3 +182,34 @@ def test_the_worst_launch_decides_whether_a_promise_is_kept() -> None:
     row = row_dict(frame.iloc[1].to_dict())
     assert row["e2e_p95_ms"] < 840
     assert misses(row, {"e2e_p95_ms": 840}) == {"e2e_p95_ms": pytest.approx(1000 * 100 / 118 / 840)}
+
+
+GAIN = Gain("tokens", 112.0, 100.0, 1.12, separated=False, enclosed=False)
+JUDGED = Judgement(
+    BETTER, 1, "concurrency 8", "concurrency 8", "tokens", False, 1.12, 1.05, 1.2, pairs=3
+)
+
+
+@pytest.mark.parametrize("missed", [{}, {"e2e_p95_ms": 1.5}])
+@pytest.mark.parametrize("is_baseline", [False, True])
+@pytest.mark.parametrize("is_confirmed", [False, True])
+@pytest.mark.parametrize("versus", [None, GAIN])
+def test_a_predicted_headline_says_so_whatever_the_verdict(
+    missed: dict[str, float], is_baseline: bool, is_confirmed: bool, versus: Gain | None
+) -> None:
+    point = {"trial": 1, "level": "concurrency 8", "tokens": 100.0, "e2e_p95_ms": 1500.0}
+    confirmation = JUDGED if is_confirmed else None
+    told = [
+        headline(
+            {**point, "predicted": predicted},
+            missed=missed,
+            versus=versus,
+            is_baseline=is_baseline,
+            throughput="tokens",
+            slo=False,
+            confirmation=confirmation,
+        )
+        for predicted in (True, False)
+    ]
+    assert told[0].endswith(" (predicted).")
+    assert "(predicted)" not in told[1]
